@@ -1,0 +1,65 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+namespace {
+
+absl::Status SystemError(const std::string& path, int error) {
+  return absl::NotFoundError(
+      absl::StrCat("cannot open file: ", path, ": ", std::strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(
+    const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return SystemError(path, errno);
+  struct stat info;
+  if (fstat(fd, &info) != 0) {
+    const int error = errno;
+    close(fd);
+    return SystemError(path, error);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    close(fd);
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot open file: ", path, ": ",
+                     S_ISDIR(info.st_mode) ? "is a directory, give a file"
+                                           : "is not a regular file"));
+  }
+  const size_t size = static_cast<size_t>(info.st_size);
+  if (size == 0) {
+    close(fd);
+    return std::shared_ptr<const MappedFile>(new MappedFile({}, path, false));
+  }
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  const int error = errno;
+  close(fd);
+  if (address == MAP_FAILED) return SystemError(path, error);
+  return std::shared_ptr<const MappedFile>(new MappedFile(
+      absl::MakeConstSpan(static_cast<const uint8_t*>(address), size), path,
+      true));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::FromStatic(
+    absl::Span<const uint8_t> bytes, std::string name) {
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(bytes, std::move(name), false));
+}
+
+MappedFile::~MappedFile() {
+  if (mapped_) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// A read-only file in memory, mapped where the system allows.
+//
+// Thread-safe after construction. Everything that points into `bytes()` keeps the
+// shared_ptr: weights in a graph and in a plan do.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace weft {
+
+class MappedFile {
+ public:
+  // Errors name the path and the system's reason: not found, a directory, not
+  // readable, not a regular file. An empty file gives an empty span.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(
+      const std::string& path);
+
+  // Wraps memory that outlives the process (the embedded model). `name` stands in
+  // for the path in messages.
+  static std::shared_ptr<const MappedFile> FromStatic(
+      absl::Span<const uint8_t> bytes, std::string name);
+
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(absl::Span<const uint8_t> bytes, std::string path, bool mapped)
+      : bytes_(bytes), path_(std::move(path)), mapped_(mapped) {}
+
+  absl::Span<const uint8_t> bytes_;
+  std::string path_;
+  bool mapped_;
+};
+
+}  // namespace weft
