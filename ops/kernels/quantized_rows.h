@@ -1,0 +1,96 @@
+// Activations quantised per row in blocks of 32 ("q8r"): the one format that
+// every integer matmul kernel reads.
+//
+// A block of 32 values x becomes a scale s = max|x| / 127 (f32) and 32 integers
+// q = round(x / s), ties to even, in [-127, 127]. With them stand s * sum(q),
+// which weight types with a minimum need, and the two sums of 16 integers,
+// which weight types with an offset need (types that scale every 16 use them
+// one by one).
+//
+// Memory: tiles of 6 rows; the last tile has what remains (1 to 6 rows). A tile
+// of R rows is, for each block of 32 columns in order:
+//   int8   q[R][32]
+//   float  scale[R]
+//   float  scaled_sum[R]     s * (sum[0] + sum[1]), rounded once
+//   int32  sum_low[R]        sum of q[0..15]
+//   int32  sum_high[R]       sum of q[16..31]
+// so 48 bytes per row and block whatever R, and each field of a tile is
+// contiguous for broadcasts. A matrix of M rows and K columns takes M * K / 32
+// * 48 bytes.
+//
+// A block with a NaN or an infinity gets a NaN scale, so it is not lost.
+// Included by per-instruction-set files: unnamed namespace, see vector.h.
+#pragma once
+
+#include "ops/kernels/vector.h"
+
+namespace weft {
+namespace {
+
+constexpr int kQuantizedRowsTile = 6;
+constexpr int kQuantizedRowsBlockBytes = 48;
+
+// The fields of one row in one block.
+struct QuantizedBlock {
+  int8_t* q;
+  float* scale;
+  float* scaled_sum;
+  int32_t* sum_low;
+  int32_t* sum_high;
+};
+
+// Rows in the tile that holds `row`, of a matrix of `rows` rows.
+WEFT_INLINE int QuantizedTileRows(int64_t row, int64_t rows) {
+  const int64_t left = rows - row / kQuantizedRowsTile * kQuantizedRowsTile;
+  return static_cast<int>(left < kQuantizedRowsTile ? left
+                                                    : kQuantizedRowsTile);
+}
+
+// Start of the tile that holds `row`: block b of the tile is at
+// b * QuantizedTileRows(...) * 48 from here.
+WEFT_INLINE uint8_t* QuantizedTile(void* base, int64_t columns, int64_t row) {
+  return static_cast<uint8_t*>(base) + row / kQuantizedRowsTile *
+                                           kQuantizedRowsTile * (columns / 32) *
+                                           kQuantizedRowsBlockBytes;
+}
+
+WEFT_INLINE QuantizedBlock QuantizedBlockAt(void* base, int64_t rows,
+                                            int64_t columns, int64_t row,
+                                            int64_t block) {
+  const int tile_rows = QuantizedTileRows(row, rows);
+  const int r = static_cast<int>(row % kQuantizedRowsTile);
+  uint8_t* p = QuantizedTile(base, columns, row) +
+               block * tile_rows * kQuantizedRowsBlockBytes;
+  float* f = reinterpret_cast<float*>(p + tile_rows * 32);
+  int32_t* i = reinterpret_cast<int32_t*>(f + 2 * tile_rows);
+  return {reinterpret_cast<int8_t*>(p) + r * 32, f + r, f + tile_rows + r,
+          i + r, i + tile_rows + r};
+}
+
+// Quantises 32 floats. The definition above, and the only code that does it.
+WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
+  const float largest = ReduceMax(Max(Absolute(low), Absolute(high)));
+  const F32x16 zero_or_nan = (low - low) + (high - high);
+  const float poison = ReduceSum(zero_or_nan);
+  // The quotient is rounded to a float first and multiplied after: the same
+  // bits wherever this runs. Below 2^-120 the reciprocal would overflow.
+  const bool tiny = !(largest >= 1e-36f);
+  const float inverse = tiny ? 0.0f : 127.0f / largest;
+  const float scale = (tiny ? 0.0f : largest / 127.0f) + poison;
+  const I32x16 a = RoundToInt(low * Splat(inverse));
+  const I32x16 b = RoundToInt(high * Splat(inverse));
+  const I8x16 qa = __builtin_convertvector(a, I8x16);
+  const I8x16 qb = __builtin_convertvector(b, I8x16);
+  memcpy(out.q, &qa, 16);
+  memcpy(out.q + 16, &qb, 16);
+  int32_t sum_low = 0, sum_high = 0;
+  for (int i = 0; i < 16; ++i) sum_low += qa[i];
+  for (int i = 0; i < 16; ++i) sum_high += qb[i];
+  *out.scale = scale;
+  *out.scaled_sum = scale * static_cast<float>(sum_low + sum_high);
+  *out.sum_low = sum_low;
+  *out.sum_high = sum_high;
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,151 @@
+// Sixteen floats at a time, in plain C++ on the compiler's vector extension:
+// one text serves AVX2 (two registers), AVX-512 (one) and NEON (four). Every
+// operation acts lane by lane as IEEE 754 says, and reductions have one fixed
+// tree, so all instruction sets give the same bits.
+//
+// Included by files that are compiled for one instruction set each: everything
+// is in an unnamed namespace, so no copy leaks into another file. Requires
+// hardware fused multiply-add for speed; without it the results are the same.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define WEFT_INLINE inline __attribute__((always_inline))
+
+namespace weft {
+namespace {
+
+typedef float F32x16 __attribute__((vector_size(64)));
+typedef int32_t I32x16 __attribute__((vector_size(64)));
+typedef uint32_t U32x16 __attribute__((vector_size(64)));
+typedef int8_t I8x16 __attribute__((vector_size(16)));
+typedef uint16_t U16x16 __attribute__((vector_size(32)));
+
+WEFT_INLINE F32x16 Splat(float x) {
+  return F32x16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+}
+
+WEFT_INLINE F32x16 Load(const float* p) {
+  F32x16 v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+WEFT_INLINE void Store(float* p, F32x16 v) { memcpy(p, &v, sizeof(v)); }
+
+// The first `n` of 16 lanes, the others zero. 0 <= n <= 16.
+WEFT_INLINE F32x16 LoadPart(const float* p, int n) {
+  F32x16 v = {};
+  memcpy(&v, p, static_cast<size_t>(n) * sizeof(float));
+  return v;
+}
+
+WEFT_INLINE void StorePart(float* p, F32x16 v, int n) {
+  memcpy(p, &v, static_cast<size_t>(n) * sizeof(float));
+}
+
+// a * b + c, rounded once.
+WEFT_INLINE F32x16 MultiplyAdd(F32x16 a, F32x16 b, F32x16 c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  // GCC does not vectorise a loop of fmaf over half registers.
+  struct Halves {
+    __m256 low, high;
+  } x, y, z;
+  memcpy(&x, &a, sizeof(x));
+  memcpy(&y, &b, sizeof(y));
+  memcpy(&z, &c, sizeof(z));
+  z.low = _mm256_fmadd_ps(x.low, y.low, z.low);
+  z.high = _mm256_fmadd_ps(x.high, y.high, z.high);
+  F32x16 r;
+  memcpy(&r, &z, sizeof(r));
+  return r;
+#else
+  F32x16 r;
+  for (int i = 0; i < 16; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return r;
+#endif
+}
+
+// Lanes of `a` where the comparison holds, else of `b`.
+WEFT_INLINE F32x16 Select(I32x16 mask, F32x16 a, F32x16 b) {
+  return mask ? a : b;
+}
+
+WEFT_INLINE F32x16 Max(F32x16 a, F32x16 b) { return Select(a > b, a, b); }
+
+WEFT_INLINE F32x16 Absolute(F32x16 a) {
+  const I32x16 bits = reinterpret_cast<I32x16>(a) & 0x7fffffff;
+  return reinterpret_cast<F32x16>(bits);
+}
+
+WEFT_INLINE F32x16 ToFloat(I32x16 a) {
+  return __builtin_convertvector(a, F32x16);
+}
+
+// Nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves the
+// integer in the low bits of the sum.
+WEFT_INLINE I32x16 RoundToInt(F32x16 x) {
+  const F32x16 magic = Splat(12582912.0f);
+  const F32x16 sum = x + magic;
+  return reinterpret_cast<I32x16>(sum) - reinterpret_cast<I32x16>(magic);
+}
+
+// Fixed trees: lane i with i + 8, then + 4, + 2, + 1.
+WEFT_INLINE float ReduceSum(F32x16 v) {
+  float h[8], q[4];
+  for (int i = 0; i < 8; ++i) h[i] = v[i] + v[i + 8];
+  for (int i = 0; i < 4; ++i) q[i] = h[i] + h[i + 4];
+  return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+WEFT_INLINE float ReduceMax(F32x16 v) {
+  float h[8], q[4];
+  for (int i = 0; i < 8; ++i) h[i] = v[i] > v[i + 8] ? v[i] : v[i + 8];
+  for (int i = 0; i < 4; ++i) q[i] = h[i] > h[i + 4] ? h[i] : h[i + 4];
+  const float a = q[0] > q[2] ? q[0] : q[2];
+  const float b = q[1] > q[3] ? q[1] : q[3];
+  return a > b ? a : b;
+}
+
+// e^x within 2 ulp: x = n ln 2 + r, |r| <= ln 2 / 2, then a degree-6 polynomial
+// in r (Taylor's, enough for single precision on this interval; Cody and Waite,
+// Software Manual for the Elementary Functions, 1980, for the reduction).
+// 0 below -87.3 (no subnormal results), infinity above 88.7, NaN for NaN.
+WEFT_INLINE F32x16 Exp(F32x16 x) {
+  const F32x16 low = Splat(-87.33654f);
+  const F32x16 high = Splat(88.72283f);
+  const F32x16 clamped = Select(x < low, low, Select(x > high, high, x));
+  const I32x16 n = RoundToInt(clamped * Splat(1.44269504088896341f));
+  const F32x16 nf = ToFloat(n);
+  F32x16 r = MultiplyAdd(nf, Splat(-0.693145751953125f), clamped);
+  r = MultiplyAdd(nf, Splat(-1.428606765330187e-6f), r);
+  F32x16 p = Splat(1.0f / 5040.0f);
+  p = MultiplyAdd(p, r, Splat(1.0f / 720.0f));
+  p = MultiplyAdd(p, r, Splat(1.0f / 120.0f));
+  p = MultiplyAdd(p, r, Splat(1.0f / 24.0f));
+  p = MultiplyAdd(p, r, Splat(1.0f / 6.0f));
+  p = MultiplyAdd(p, r, Splat(0.5f));
+  p = MultiplyAdd(p, r, Splat(1.0f));
+  p = MultiplyAdd(p, r, Splat(1.0f));
+  // 2^n in two steps, since n = 128 has no exponent of its own.
+  const I32x16 half = n >> 1;
+  const F32x16 scale_a = reinterpret_cast<F32x16>((half + 127) << 23);
+  const F32x16 scale_b = reinterpret_cast<F32x16>((n - half + 127) << 23);
+  F32x16 result = p * scale_a * scale_b;
+  result = Select(x < low, Splat(0.0f), result);
+  result = Select(x > high, Splat(__builtin_inff()), result);
+  return Select(x == x, result, x);
+}
+
+// x * sigmoid(x) = x / (1 + e^-x); Elfwing et al. 2017 (arXiv:1702.03118).
+WEFT_INLINE F32x16 Silu(F32x16 x) { return x / (Splat(1.0f) + Exp(-x)); }
+
+}  // namespace
+}  // namespace weft
