@@ -1,7 +1,7 @@
 // The element types of values, one row each.
 //
-// Sizes follow the GGUF specification (ggml-org/ggml docs/gguf.md); block layouts
-// are in ops/kernels/blocks.h. Thread-safe: the table is constant.
+// Sizes follow the GGUF specification (ggml-org/ggml docs/gguf.md); block
+// layouts are in ops/kernels/blocks.h. Thread-safe: the table is constant.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ enum class DType : uint8_t {
 
 struct DTypeInfo {
   DType type;
-  // Lower case, as graphs print it; model files and the command line use the same
-  // letters in upper case.
+  // Lower case, as graphs print it; model files and the command line use the
+  // same letters in upper case.
   const char* name;
-  int gguf_id;         // ggml_type in a GGUF file, -1 when it cannot stand in one.
+  int gguf_id;  // ggml_type in a GGUF file, -1 when it cannot stand in one.
   int block_elements;  // consecutive elements of a row that share a block
   int block_bytes;
   bool quantized;  // a block type that integer kernels multiply
