@@ -1,0 +1,247 @@
+// attention_scores, softmax, attention_values, and attention, which is the
+// three in one (Vaswani et al. 2017; grouped queries: Ainslie et al. 2023).
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "ops/ops.h"
+#include "ops/reference.h"
+#include "ops/storage.h"
+
+namespace weft {
+namespace {
+
+using Types = std::vector<ValueType>;
+
+// Query heads at operand `q`, keys or values at `state`; heads divide evenly.
+absl::Status CheckHeads(const Graph& graph, const Node& node, int state) {
+  const ValueType& kv = OperandType(graph, node, state);
+  const int64_t kv_heads = kv.shape[1].value;
+  WEFT_RETURN_IF_ERROR(WantInt(node, "heads", 1, 1 << 16));
+  if (node.attributes.Int("heads") % kv_heads != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op, ": ", node.attributes.Int("heads"),
+                     " heads do not share ", kv_heads, " KV heads evenly"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckQuery(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
+  WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "keys"));
+  WEFT_RETURN_IF_ERROR(CheckHeads(graph, node, 1));
+  WEFT_RETURN_IF_ERROR(WantFloat(node, "scale", 0));
+  const Shape& q = OperandType(graph, node, 0).shape;
+  const int64_t want =
+      node.attributes.Int("heads") * OperandType(graph, node, 1).shape[2].value;
+  if (q.rank() != 2 || q[1] != Dim::Number(want)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        node.op, ": query is ", q.ToString(), ", want ", want, " columns"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
+  WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  return Types{
+      FloatType({OperandType(graph, node, 0).shape[0],
+                 Dim::Number(node.attributes.Int("heads")), Dim::Context()})};
+}
+
+absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
+  return Types{FloatType(OperandType(graph, node, 0).shape)};
+}
+
+absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
+  WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "values"));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  const Shape& p = OperandType(graph, node, 0).shape;
+  const Shape& values = OperandType(graph, node, 1).shape;
+  if (p.rank() != 3 || p[2] != Dim::Context() || p[1].symbol != Dim::kNumber ||
+      p[1].value % values[1].value != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        node.op, ": weights are ", p.ToString(), ", want [T,H,S]"));
+  }
+  return Types{FloatType({p[0], Dim::Number(p[1].value * values[2].value)})};
+}
+
+absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 5, 5));
+  WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
+  WEFT_RETURN_IF_ERROR(WantState(graph, node, 2, "values"));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 4));
+  const ValueType& keys = OperandType(graph, node, 1);
+  const ValueType& values = OperandType(graph, node, 2);
+  if (keys.shape[1] != values.shape[1] || keys.dtype != values.dtype) {
+    return absl::InvalidArgumentError(
+        "attention: keys and values differ in heads or type");
+  }
+  return Types{FloatType(
+      {OperandType(graph, node, 0).shape[0],
+       Dim::Number(node.attributes.Int("heads") * values.shape[2].value)})};
+}
+
+// Scores of one row and head against positions 0 .. position.
+std::vector<double> ScoreRow(const ReferenceCall& call,
+                             const std::vector<double>& q, int64_t head,
+                             int32_t slot, int32_t position) {
+  const ValueType& keys = call.input_type(1);
+  const int64_t head_dim = keys.shape[2].value;
+  const int64_t group = call.node.attributes.Int("heads") / keys.shape[1].value;
+  const double scale = call.node.attributes.Float("scale");
+  std::vector<double> scores(position + 1);
+  for (int32_t s = 0; s <= position; ++s) {
+    double sum = 0;
+    for (int64_t d = 0; d < head_dim; ++d) {
+      sum += q[head * head_dim + d] *
+             ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
+    }
+    scores[s] = sum * scale;
+  }
+  return scores;
+}
+
+void SoftmaxRow(std::vector<double>* row) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (double x : *row) largest = std::fmax(largest, x);
+  double sum = 0;
+  for (double& x : *row) sum += x = std::exp(x - largest);
+  for (double& x : *row) x /= sum;
+}
+
+// Adds the weighted values of one head to `out`, value_dim numbers.
+void AddValues(const ValueType& values, const KvState& state, int32_t slot,
+               int64_t kv_head, const std::vector<double>& weights,
+               double* out) {
+  for (size_t s = 0; s < weights.size(); ++s) {
+    if (weights[s] == 0) continue;
+    for (int64_t d = 0; d < values.shape[2].value; ++d) {
+      out[d] += weights[s] * ReadKv(values, state, slot, s, kv_head, d);
+    }
+  }
+}
+
+void RunScores(const ReferenceCall& call) {
+  const int64_t heads = call.node.attributes.Int("heads");
+  const int64_t context = call.outputs[0].columns / heads;
+  for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
+    const std::vector<double> q = ReadRow(call, 0, t);
+    float* out = OutputRow(call, 0, t);
+    for (int64_t head = 0; head < heads; ++head) {
+      const std::vector<double> scores =
+          ScoreRow(call, q, head, Integers(call, 3)[t], Integers(call, 2)[t]);
+      for (int64_t s = 0; s < context; ++s) {
+        out[head * context + s] = s < static_cast<int64_t>(scores.size())
+                                      ? static_cast<float>(scores[s])
+                                      : -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+// The last dimension is what is normalised; rows of the operand hold all
+// others.
+void RunSoftmax(const ReferenceCall& call) {
+  const Shape& shape = call.input_type(0).shape;
+  const int64_t n = shape[shape.rank() - 1].Resolve(call.step);
+  for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
+    std::vector<double> row = ReadRow(call, 0, r);
+    for (size_t begin = 0; begin < row.size(); begin += n) {
+      std::vector<double> part(row.begin() + begin, row.begin() + begin + n);
+      SoftmaxRow(&part);
+      std::copy(part.begin(), part.end(), row.begin() + begin);
+    }
+    WriteRow(call, 0, r, row);
+  }
+}
+
+void RunValues(const ReferenceCall& call) {
+  const ValueType& values = call.input_type(1);
+  const int64_t heads = call.input_type(0).shape[1].value;
+  const int64_t context = call.inputs[0].columns / heads;
+  const int64_t group = heads / values.shape[1].value;
+  const int64_t value_dim = values.shape[2].value;
+  for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
+    const std::vector<double> p = ReadRow(call, 0, t);
+    std::vector<double> out(heads * value_dim);
+    for (int64_t head = 0; head < heads; ++head) {
+      const auto begin = p.begin() + head * context;
+      AddValues(values, *call.inputs[1].state, Integers(call, 3)[t],
+                head / group,
+                std::vector<double>(begin, begin + Integers(call, 2)[t] + 1),
+                out.data() + head * value_dim);
+    }
+    WriteRow(call, 0, t, out);
+  }
+}
+
+void RunAttention(const ReferenceCall& call) {
+  const ValueType& values = call.input_type(2);
+  const int64_t heads = call.node.attributes.Int("heads");
+  const int64_t group = heads / values.shape[1].value;
+  const int64_t value_dim = values.shape[2].value;
+  for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
+    const std::vector<double> q = ReadRow(call, 0, t);
+    const int32_t slot = Integers(call, 4)[t];
+    std::vector<double> out(heads * value_dim);
+    for (int64_t head = 0; head < heads; ++head) {
+      std::vector<double> weights =
+          ScoreRow(call, q, head, slot, Integers(call, 3)[t]);
+      SoftmaxRow(&weights);
+      AddValues(values, *call.inputs[2].state, slot, head / group, weights,
+                out.data() + head * value_dim);
+    }
+    WriteRow(call, 0, t, out);
+  }
+}
+
+// Against the whole context bound: an upper estimate.
+int64_t ScoreOperations(const Graph& graph, const Node& node,
+                        const Bounds& bounds) {
+  return 2 * OperandType(graph, node, 0).shape.Elements(bounds) *
+         bounds.context;
+}
+
+int64_t ValueOperations(const Graph& graph, const Node& node,
+                        const Bounds& bounds) {
+  return 2 * OperandType(graph, node, 0).shape.Elements(bounds) *
+         OperandType(graph, node, 1).shape[2].value;
+}
+
+int64_t AttentionOperations(const Graph& graph, const Node& node,
+                            const Bounds& bounds) {
+  return ScoreOperations(graph, node, bounds) +
+         2 * graph.value(node.outputs[0]).type.shape.Elements(bounds) *
+             bounds.context;
+}
+
+int64_t SoftmaxOperations(const Graph& graph, const Node& node,
+                          const Bounds& bounds) {
+  return 4 * OperandType(graph, node, 0).shape.Elements(bounds);
+}
+
+}  // namespace
+
+const OpDef kAttentionScoresOp = {
+    "attention_scores", true,      false,          nullptr, false,
+    InferScores,        RunScores, ScoreOperations};
+const OpDef kSoftmaxOp = {
+    "softmax", true,         false,      FirstOperand,
+    false,     InferSoftmax, RunSoftmax, SoftmaxOperations};
+const OpDef kAttentionValuesOp = {
+    "attention_values", true,      false,          nullptr, false,
+    InferValues,        RunValues, ValueOperations};
+const OpDef kAttentionOp = {
+    "attention", false,          false,        nullptr,
+    false,       InferAttention, RunAttention, AttentionOperations};
+
+}  // namespace weft

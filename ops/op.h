@@ -1,0 +1,66 @@
+// What an op is: its name, its rule, what it costs, and a plain function that
+// computes it.
+//
+// One file per op family defines these; op_table.cc lists them. The reference
+// functions are the oracle for every kernel: double-precision sums, exact
+// integer products, no tricks. They check nothing (the graph was verified) and
+// may be slow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "ops/kernels/kernel.h"
+
+namespace weft {
+
+// One node, as its reference function sees it.
+struct ReferenceCall {
+  const Graph& graph;
+  const Node& node;
+  const Operand* inputs;
+  const Operand* outputs;
+  Bounds step;  // this step's own T, R and S
+
+  const ValueType& input_type(int i) const {
+    return graph.value(node.inputs[i]).type;
+  }
+  const ValueType& output_type(int i) const {
+    return graph.value(node.outputs[i]).type;
+  }
+};
+
+// Work of one step: bytes moved to and from memory (weights and state
+// included), multiply-adds counted as two operations.
+struct Cost {
+  int64_t bytes = 0;
+  int64_t operations = 0;
+};
+
+struct OpDef {
+  const char* name;
+  // Loaders may emit it; the others are made by passes.
+  bool primitive = false;
+  // Result 0 is a window into operand 0: no bytes of its own.
+  bool view = false;
+  // The operand whose memory result 0 may take when nothing else reads it
+  // later, or -1.
+  int in_place_operand = -1;
+  // Result 0 is a new version of the state operand 0.
+  bool writes_state = false;
+
+  // Types of the results, or what is wrong with the operands or attributes.
+  absl::StatusOr<std::vector<ValueType>> (*infer)(const Graph& graph,
+                                                  const Node& node) = nullptr;
+  void (*reference)(const ReferenceCall& call) = nullptr;
+  // Operations beyond one per result element; null for element-wise ops.
+  int64_t (*operations)(const Graph& graph, const Node& node,
+                        const Bounds& bounds) = nullptr;
+};
+
+// For element-wise ops: operand 0.
+inline int FirstOperand(const Node&) { return 0; }
+
+}  // namespace weft

@@ -1,0 +1,114 @@
+#include "ops/op_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ops/ops.h"
+#include "ops/storage.h"
+
+namespace weft {
+namespace {
+
+// The primitives in the order of a model, then what passes make of them.
+const OpDef* const kOps[] = {
+    &kEmbedOp,
+    &kRmsNormOp,
+    &kLayerNormOp,
+    &kMatmulOp,
+    &kAddOp,
+    &kMulOp,
+    &kSiluOp,
+    &kGeluOp,
+    &kRopeOp,
+    &kKvWriteOp,
+    &kAttentionScoresOp,
+    &kSoftmaxOp,
+    &kAttentionValuesOp,
+    &kTakeRowsOp,
+    &kSliceOp,
+    // Made by passes.
+    &kQuantizeRowsOp,
+    &kRmsNormQuantizeOp,
+    &kFusedMatmulOp,
+    &kSiluGateOp,
+    &kAttentionOp,
+    &kRopeKvWriteOp,
+    &kConcatRowsOp,
+    &kInterleaveRowsOp,
+    &kPackWeightOp,
+};
+
+class Rules : public OpRules {
+ public:
+  absl::StatusOr<std::vector<ValueType>> Infer(
+      const Graph& graph, const Node& node) const override {
+    const OpDef* op = FindOp(node.op);
+    if (op == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no op '", node.op, "'"));
+    }
+    return op->infer(graph, node);
+  }
+
+  bool WritesState(const Node& node) const override {
+    const OpDef* op = FindOp(node.op);
+    return op != nullptr && op->writes_state;
+  }
+};
+
+}  // namespace
+
+absl::Span<const OpDef* const> AllOps() { return kOps; }
+
+const OpDef* FindOp(absl::string_view name) {
+  for (const OpDef* op : kOps) {
+    if (op->name == name) return op;
+  }
+  return nullptr;
+}
+
+const OpDef& OpOf(const Node& node) { return *FindOp(node.op); }
+
+const OpRules& TableRules() {
+  static const Rules* rules = new Rules;
+  return *rules;
+}
+
+absl::Status VerifyGraph(const Graph& graph) {
+  return Verify(graph, TableRules());
+}
+
+Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
+  const OpDef& op = OpOf(node);
+  Cost cost;
+  if (op.view) return cost;
+  int64_t elements = 0;
+  for (ValueId output : node.outputs) {
+    const Value& value = graph.value(output);
+    elements += value.type.shape.Elements(bounds);
+    if (!op.writes_state) cost.bytes += StorageBytes(value.type, bounds);
+  }
+  for (ValueId input : node.inputs) {
+    const Value& value = graph.value(input);
+    const bool gathers = node.op == "embed" && input == node.inputs[1];
+    if (gathers) {
+      cost.bytes += StorageBytes(value.type, bounds) *
+                    std::min(bounds.tokens, value.type.shape[0].value) /
+                    value.type.shape[0].value;
+    } else if (!op.writes_state || input != node.inputs[0]) {
+      cost.bytes += StorageBytes(value.type, bounds);
+    }
+  }
+  if (op.writes_state) {
+    // The rows that are written, in the state's type.
+    const ValueType& state = graph.value(node.inputs[0]).type;
+    elements = bounds.tokens * state.shape.RowElements(bounds);
+    cost.bytes += elements / Info(state.dtype).block_elements *
+                  Info(state.dtype).block_bytes;
+  }
+  cost.operations =
+      op.operations != nullptr ? op.operations(graph, node, bounds) : elements;
+  return cost;
+}
+
+}  // namespace weft

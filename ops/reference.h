@@ -1,0 +1,78 @@
+// What reference functions share: reading operands of any type and layout as
+// plain numbers, and the checks that inference rules have in common.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/op.h"
+
+namespace weft {
+
+// --- Values.
+
+// Row `row` of operand `i`: floats, quantised rows, or a weight in any layout.
+std::vector<double> ReadRow(const ReferenceCall& call, int i, int64_t row);
+
+inline float* OutputRow(const ReferenceCall& call, int i, int64_t row) {
+  const Operand& out = call.outputs[i];
+  return reinterpret_cast<float*>(static_cast<uint8_t*>(out.data) +
+                                  row * out.row_bytes);
+}
+
+// Writes one row into result `i`, as floats or quantised rows, as its type
+// says.
+void WriteRow(const ReferenceCall& call, int i, int64_t row,
+              const std::vector<double>& values);
+
+// The quantised-rows rounding of a row of floats, and back.
+std::vector<double> RoundToQuantized(const std::vector<double>& row);
+
+inline const int32_t* Integers(const ReferenceCall& call, int i) {
+  return static_cast<const int32_t*>(call.inputs[i].data);
+}
+
+// Key or value `d` of `head` at `position` of the sequence in `slot`.
+double ReadKv(const ValueType& type, const KvState& state, int32_t slot,
+              int64_t position, int64_t head, int64_t d);
+
+// Stores one head's values at a position, rounding as the state's type says.
+void WriteKv(const ValueType& type, const KvState& state, int32_t slot,
+             int64_t position, int64_t head, const std::vector<double>& values);
+
+// x / sqrt(mean(x^2) + eps) * weight.
+std::vector<double> RmsNormRow(const std::vector<double>& x,
+                               const std::vector<double>& weight, double eps);
+
+// --- Rules.
+
+absl::Status WantOperands(const Node& node, int least, int most);
+absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i);
+absl::Status WantIntegers(const Graph& graph, const Node& node, int i);
+// A float vector of n elements.
+absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n);
+absl::Status WantState(const Graph& graph, const Node& node, int i,
+                       absl::string_view layout);
+absl::Status WantInt(const Node& node, absl::string_view name, int64_t least,
+                     int64_t most);
+// Finite, and above `above`.
+absl::Status WantFloat(const Node& node, absl::string_view name, double above);
+
+inline const ValueType& OperandType(const Graph& graph, const Node& node,
+                                    int i) {
+  return graph.value(node.inputs[i]).type;
+}
+
+inline ValueType FloatType(Shape shape) {
+  return {DType::kF32, std::move(shape), ""};
+}
+
+}  // namespace weft
+
+// Returns the status of `expr` when it is not ok.
+#define WEFT_RETURN_IF_ERROR(expr)                              \
+  do {                                                          \
+    if (absl::Status weft_status = (expr); !weft_status.ok()) { \
+      return weft_status;                                       \
+    }                                                           \
+  } while (0)

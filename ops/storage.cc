@@ -1,0 +1,38 @@
+#include "ops/storage.h"
+
+#include "ops/weight_layout.h"
+
+namespace weft {
+
+int64_t StorageBytes(const ValueType& type, const Bounds& bounds) {
+  if (type.layout == "keys" || type.layout == "values") {
+    const int64_t context = type.shape[0].Resolve(bounds);
+    return (context + kPageTokens - 1) / kPageTokens * KvPageBytes(type);
+  }
+  const WeightLayout* layout = FindWeightLayout(type.layout);
+  if (layout != nullptr && !type.layout.empty()) {
+    return layout->bytes(type.dtype, type.shape[0].Resolve(bounds),
+                         type.shape.RowElements(bounds));
+  }
+  return ValueBytes(type, bounds);
+}
+
+KvType KvTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return KvType::kF16;
+    case DType::kBF16:
+      return KvType::kBF16;
+    case DType::kQ8_0:
+      return KvType::kQ8_0;
+    default:
+      return KvType::kF32;
+  }
+}
+
+int64_t KvPageBytes(const ValueType& state) {
+  return state.shape[1].value *
+         KvHeadBytes(KvTypeOf(state.dtype), state.shape[2].value);
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// The rows of a weight that is made of others: one below the other, or 16 of
+// each in turn. Lets a weight be packed straight from the model file.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace weft {
+
+class WeightSource {
+ public:
+  // Rows below those added before. All parts have one type and row length;
+  // `data` is row after row and must outlive this.
+  void Add(const ValueType& type, const uint8_t* data);
+
+  // Takes 16 rows of each of the two halves in turn from now on.
+  void Interleave();
+
+  int64_t rows() const { return rows_; }
+  const uint8_t* Row(int64_t row) const;
+
+  // Lays the rows out as `type` says. `out` has StorageBytes(type) bytes.
+  void Pack(const ValueType& type, uint8_t* out) const;
+
+ private:
+  struct Part {
+    int64_t first_row;
+    const uint8_t* data;
+  };
+  std::vector<Part> parts_;
+  int64_t rows_ = 0;
+  int64_t row_bytes_ = 0;
+  bool interleaved_ = false;
+};
+
+}  // namespace weft

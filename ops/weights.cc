@@ -1,0 +1,102 @@
+// concat_rows, interleave_rows and pack_weight: what passes do to weights.
+// Folded at compile time; left in a graph (with pack-weights switched off) they
+// run in every step, slowly.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "ops/kernels/matmul/matmul.h"
+#include "ops/ops.h"
+#include "ops/reference.h"
+#include "ops/weight_layout.h"
+#include "ops/weight_source.h"
+
+namespace weft {
+namespace {
+
+using Types = std::vector<ValueType>;
+
+absl::Status WantPlainWeight(const Graph& graph, const Node& node, int i) {
+  const ValueType& type = OperandType(graph, node, i);
+  if (type.shape.rank() <= 2 && type.layout.empty() &&
+      type.dtype != DType::kI32 && type.dtype != DType::kQ8Rows &&
+      type.shape[0].symbol == Dim::kNumber &&
+      (type.shape.rank() < 2 || type.shape[1].symbol == Dim::kNumber)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(node.op, " operand ", i,
+                   ": want a weight row after row, found ", type.ToString()));
+}
+
+absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 100));
+  ValueType result = OperandType(graph, node, 0);
+  int64_t rows = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(WantPlainWeight(graph, node, static_cast<int>(i)));
+    const ValueType& type = OperandType(graph, node, static_cast<int>(i));
+    if (type.dtype != result.dtype ||
+        type.shape.rank() != result.shape.rank() ||
+        (type.shape.rank() == 2 && type.shape[1] != result.shape[1])) {
+      return absl::InvalidArgumentError(absl::StrCat(node.op, " cannot join ",
+                                                     result.ToString(), " and ",
+                                                     type.ToString()));
+    }
+    rows += type.shape[0].value;
+  }
+  Shape shape{Dim::Number(rows)};
+  if (result.shape.rank() == 2) shape.Append(result.shape[1]);
+  result.shape = shape;
+  return Types{result};
+}
+
+absl::StatusOr<Types> InferInterleave(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
+  absl::StatusOr<Types> types = InferConcat(graph, node);
+  if (!types.ok()) return types;
+  const ValueType& a = OperandType(graph, node, 0);
+  if (!(a == OperandType(graph, node, 1)) || a.shape.rank() != 2 ||
+      a.shape[0].value % kPanelRows != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "interleave_rows wants two weights alike of whole panels, found ",
+        a.ToString()));
+  }
+  return types;
+}
+
+absl::StatusOr<Types> InferPack(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
+  WEFT_RETURN_IF_ERROR(WantPlainWeight(graph, node, 0));
+  ValueType type = OperandType(graph, node, 0);
+  const std::string name = node.attributes.String("layout");
+  const WeightLayout* layout = FindWeightLayout(name);
+  if (layout == nullptr || type.shape.rank() != 2 ||
+      !layout->supports(type.dtype, type.shape[0].value, type.shape[1].value)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pack_weight: no layout '", name, "' for ", type.ToString()));
+  }
+  type.layout = name;
+  return Types{type};
+}
+
+void RunWeightOp(const ReferenceCall& call) {
+  WeightSource source;
+  for (size_t i = 0; i < call.node.inputs.size(); ++i) {
+    source.Add(call.input_type(static_cast<int>(i)),
+               static_cast<const uint8_t*>(call.inputs[i].data));
+  }
+  if (call.node.op == kInterleaveRowsOp.name) source.Interleave();
+  source.Pack(call.output_type(0), static_cast<uint8_t*>(call.outputs[0].data));
+}
+
+}  // namespace
+
+const OpDef kConcatRowsOp = {"concat_rows", false,       false,       nullptr,
+                             false,         InferConcat, RunWeightOp, nullptr};
+const OpDef kInterleaveRowsOp = {"interleave_rows", false,  false,
+                                 nullptr,           false,  InferInterleave,
+                                 RunWeightOp,       nullptr};
+const OpDef kPackWeightOp = {"pack_weight", false,     false,       nullptr,
+                             false,         InferPack, RunWeightOp, nullptr};
+
+}  // namespace weft
