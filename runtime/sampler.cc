@@ -1,0 +1,317 @@
+// The cost that matters is the pass over a vocabulary of 128k, once per token.
+// With top-k on (the default) it is one comparison per logit against the worst
+// of the k kept so far; without, candidates are sorted only as far as top-p
+// reaches.
+#include "runtime/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Up to here a heap of the best beats partitioning the whole vocabulary.
+constexpr size_t kMaxHeap = 512;
+
+// Candidates that top-p sorts at first; four times more each time it falls
+// short.
+constexpr size_t kFirstSorted = 256;
+
+// A total order, so that ties are cut the same way by every standard library.
+bool Better(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+absl::Status OptionError(absl::string_view field, double value,
+                         absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "invalid sampling option: ", field, ": ", value, ", must be ", allowed));
+}
+
+absl::Status NothingToDraw() {
+  return absl::InvalidArgumentError(
+      "cannot sample: logits: all are -inf, check the model or the constraint");
+}
+
+// In terms of exp(logit - best), where a best of +inf leaves only its equals.
+double Weight(float logit, float best, double temperature) {
+  if (best == kInfinity) return logit == kInfinity ? 1.0 : 0.0;
+  return std::exp((static_cast<double>(logit) - best) / temperature);
+}
+
+}  // namespace
+
+absl::Status ValidateSampling(const SamplingOptions& options) {
+  // Written so that NaN fails.
+  const auto finite = [](float x) { return x > -kInfinity && x < kInfinity; };
+  if (!(options.temperature >= 0 && finite(options.temperature))) {
+    return OptionError("temperature", options.temperature,
+                       "finite, 0 or above");
+  }
+  if (!(options.top_p >= 0 && options.top_p <= 1)) {
+    return OptionError("top_p", options.top_p, "between 0 and 1");
+  }
+  if (!(options.min_p >= 0 && options.min_p <= 1)) {
+    return OptionError("min_p", options.min_p, "between 0 and 1");
+  }
+  if (!(options.repeat_penalty > 0 && finite(options.repeat_penalty))) {
+    return OptionError("repeat_penalty", options.repeat_penalty,
+                       "finite and above 0");
+  }
+  if (options.repeat_window < -1) {
+    return OptionError("repeat_window", options.repeat_window,
+                       "-1 (all), 0 (off) or a number of tokens");
+  }
+  if (!finite(options.frequency_penalty)) {
+    return OptionError("frequency_penalty", options.frequency_penalty,
+                       "finite");
+  }
+  if (!finite(options.presence_penalty)) {
+    return OptionError("presence_penalty", options.presence_penalty, "finite");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Sampler> Sampler::Create(const SamplingOptions& options,
+                                        int32_t vocabulary_size) {
+  absl::Status valid = ValidateSampling(options);
+  if (!valid.ok()) return valid;
+  if (vocabulary_size <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot sample: vocabulary size: ", vocabulary_size,
+                     ", must be above 0"));
+  }
+  return Sampler(options, vocabulary_size);
+}
+
+Sampler::Sampler(const SamplingOptions& options, int32_t vocabulary_size)
+    : options_(options),
+      penalized_(vocabulary_size),
+      counts_(vocabulary_size, 0),
+      random_state_(options.seed) {
+  candidates_.reserve(vocabulary_size);
+}
+
+absl::Status Sampler::CheckLogits(absl::Span<const float> logits) const {
+  if (logits.size() != penalized_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot sample: logits: ", logits.size(),
+                     " values for a vocabulary of ", penalized_.size()));
+  }
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot sample: logit ", i,
+                       ": is NaN, the model or its weights are broken"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const float>> Sampler::Penalize(
+    absl::Span<const float> logits, absl::Span<const int32_t> history) {
+  absl::Status valid = CheckLogits(logits);
+  if (!valid.ok()) return valid;
+  size_t window = history.size();
+  if (options_.repeat_window >= 0) {
+    window = std::min<size_t>(window, options_.repeat_window);
+  }
+  if (options_.repeat_penalty == 1 && options_.frequency_penalty == 0 &&
+      options_.presence_penalty == 0) {
+    window = 0;
+  }
+  history = history.last(window);
+  for (size_t i = 0; i < history.size(); ++i) {
+    if (history[i] < 0 || history[i] >= static_cast<int64_t>(logits.size())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot sample: token ", history[i],
+          " of the history: is outside the vocabulary of ", logits.size()));
+    }
+  }
+  std::copy(logits.begin(), logits.end(), penalized_.begin());
+  for (const int32_t id : history) ++counts_[id];
+  for (const int32_t id : history) {
+    if (counts_[id] == 0) continue;  // done at an earlier occurrence
+    double logit = penalized_[id];
+    logit = logit > 0 ? logit / options_.repeat_penalty
+                      : logit * options_.repeat_penalty;
+    logit -= static_cast<double>(options_.frequency_penalty) * counts_[id];
+    logit -= options_.presence_penalty;
+    penalized_[id] = static_cast<float>(logit);
+    counts_[id] = 0;
+  }
+  return absl::MakeConstSpan(penalized_);
+}
+
+// Fills candidates_ with the best k of penalized_, best first.
+void Sampler::KeepTopK() {
+  const size_t k = options_.top_k;
+  const int32_t size = static_cast<int32_t>(penalized_.size());
+  if (k > kMaxHeap) {
+    for (int32_t id = 0; id < size; ++id) {
+      if (penalized_[id] != -kInfinity) {
+        candidates_.push_back({id, penalized_[id], 0});
+      }
+    }
+    if (candidates_.size() > k) {
+      std::nth_element(candidates_.begin(), candidates_.begin() + (k - 1),
+                       candidates_.end(), Better);
+      candidates_.resize(k);
+    }
+    std::sort(candidates_.begin(), candidates_.end(), Better);
+    return;
+  }
+  int32_t id = 0;
+  for (; id < size && candidates_.size() < k; ++id) {
+    if (penalized_[id] == -kInfinity) continue;
+    candidates_.push_back({id, penalized_[id], 0});
+    std::push_heap(candidates_.begin(), candidates_.end(), Better);
+  }
+  // The heap's front is its worst. A later equal has a higher id, so it loses.
+  for (; id < size; ++id) {
+    if (!(penalized_[id] > candidates_.front().logit)) continue;
+    std::pop_heap(candidates_.begin(), candidates_.end(), Better);
+    candidates_.back() = {id, penalized_[id], 0};
+    std::push_heap(candidates_.begin(), candidates_.end(), Better);
+  }
+  std::sort_heap(candidates_.begin(), candidates_.end(), Better);
+}
+
+// Wants `probability` to hold weights. Leaves what it keeps best first.
+void Sampler::KeepTopP() {
+  double total = 0;
+  for (const Candidate& candidate : candidates_) total += candidate.probability;
+  const double wanted = total * options_.top_p;
+  const bool is_sorted = options_.top_k > 0;
+  double sum = 0;
+  size_t kept = 0;
+  size_t sorted = is_sorted ? candidates_.size() : 0;
+  while (kept < candidates_.size()) {
+    if (kept == sorted) {
+      const auto begin = candidates_.begin() + sorted;
+      sorted = std::min(candidates_.size(), std::max(kFirstSorted, sorted * 4));
+      const auto end = candidates_.begin() + sorted;
+      if (end != candidates_.end()) {
+        std::nth_element(begin, end - 1, candidates_.end(), Better);
+      }
+      std::sort(begin, end, Better);
+    }
+    sum += candidates_[kept++].probability;
+    if (sum >= wanted) break;
+  }
+  candidates_.resize(kept);
+}
+
+void Sampler::KeepMinP(double best_weight) {
+  const double least = best_weight * options_.min_p;
+  candidates_.erase(
+      std::remove_if(candidates_.begin(), candidates_.end(),
+                     [&](const Candidate& c) { return c.probability < least; }),
+      candidates_.end());
+}
+
+absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
+    absl::Span<const float> logits, absl::Span<const int32_t> history) {
+  candidates_.clear();
+  if (options_.temperature == 0) {
+    absl::Status valid = CheckLogits(logits);
+    if (!valid.ok()) return valid;
+    // The first of several largest.
+    const auto best = std::max_element(logits.begin(), logits.end());
+    if (*best == -kInfinity) return NothingToDraw();
+    candidates_.push_back(
+        {static_cast<int32_t>(best - logits.begin()), *best, 1.0});
+    return absl::MakeConstSpan(candidates_);
+  }
+
+  const auto penalized = Penalize(logits, history);
+  if (!penalized.ok()) return penalized.status();
+  if (options_.top_k > 0) {
+    KeepTopK();
+  } else {
+    for (size_t id = 0; id < penalized->size(); ++id) {
+      const float logit = (*penalized)[id];
+      if (logit != -kInfinity) {
+        candidates_.push_back({static_cast<int32_t>(id), logit, 0});
+      }
+    }
+  }
+  if (candidates_.empty()) return NothingToDraw();
+
+  float best = -kInfinity;
+  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
+  if (options_.top_p < 1 || options_.min_p > 0) {
+    for (Candidate& c : candidates_) c.probability = Weight(c.logit, best, 1.0);
+  }
+  if (options_.top_p < 1) KeepTopP();
+  if (options_.min_p > 0) KeepMinP(/*best_weight=*/1.0);
+
+  double total = 0;
+  for (Candidate& c : candidates_) {
+    c.probability = Weight(c.logit, best, options_.temperature);
+    total += c.probability;
+  }
+  for (Candidate& c : candidates_) c.probability /= total;
+  return absl::MakeConstSpan(candidates_);
+}
+
+absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
+                                        absl::Span<const int32_t> history) {
+  const auto distribution = Distribution(logits, history);
+  if (!distribution.ok()) return distribution.status();
+  const double point = NextUniform();
+  double sum = 0;
+  int32_t drawn = 0;
+  // Where rounding leaves the sum just below the point, the last that can be.
+  for (const Candidate& candidate : *distribution) {
+    if (candidate.probability == 0) continue;
+    drawn = candidate.id;
+    sum += candidate.probability;
+    if (sum > point) break;
+  }
+  return drawn;
+}
+
+// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators", 2014); the upper 53 bits as a fraction in [0, 1).
+double Sampler::NextUniform() {
+  uint64_t z = (random_state_ += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+absl::StatusOr<double> LogProbability(absl::Span<const float> logits,
+                                      int32_t id) {
+  if (id < 0 || id >= static_cast<int64_t>(logits.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no log-probability: token ", id,
+                     ": is outside the vocabulary of ", logits.size()));
+  }
+  float best = -kInfinity;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no log-probability: logit ", i,
+                       ": is NaN, the model or its weights are broken"));
+    }
+    best = std::max(best, logits[i]);
+  }
+  if (best == -kInfinity) {
+    return absl::InvalidArgumentError(
+        "no log-probability: logits: all are -inf, check the model");
+  }
+  double total = 0;
+  for (const float logit : logits) total += Weight(logit, best, 1.0);
+  if (best == kInfinity) {
+    return logits[id] == kInfinity ? -std::log(total) : -kInfinity;
+  }
+  return static_cast<double>(logits[id]) - best - std::log(total);
+}
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// In a file of its own, so that the compiler cannot see new and delete together
+// and warn that they end in malloc and free.
+#include "tests/runtime/allocation_counter.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace weft {
+
+int64_t AllocationCount() { return allocations; }
+
+}  // namespace weft
