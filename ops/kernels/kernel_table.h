@@ -1,0 +1,120 @@
+// The kernels there are, best first for each op, and the choice among them.
+//
+// A row of the table says which op it computes, on which instruction set, and
+// refuses, with a reason, nodes that it cannot compute. The first row that does
+// not refuse is taken. Adding a kernel: a row in its family's list.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/kernel.h"
+
+namespace weft {
+
+struct KernelOptions {
+  Isa isa = Isa::kRef;  // the cap
+};
+
+// One node of a verified graph, as rows look at it.
+struct NodeView {
+  const Graph& graph;
+  const Node& node;
+  KernelOptions options;
+  // While layouts are chosen: the layout that the weight would have.
+  const char* assumed_layout = nullptr;
+
+  const Value& input(int i) const { return graph.value(node.inputs[i]); }
+  const Value& output(int i) const { return graph.value(node.outputs[i]); }
+  // The layout of operand i, the assumed one if it is a weight being laid out.
+  std::string WeightLayout(int i) const {
+    return assumed_layout != nullptr ? assumed_layout : input(i).type.layout;
+  }
+};
+
+// A kernel made ready for one node: attributes read, primitives created. Run is
+// const and called from several threads at once.
+//
+// A step runs phases one after the other, all threads meeting in between. A
+// phase is cut over its work items, at any boundary; results do not depend on
+// the cut.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  virtual int phases() const { return 1; }
+  virtual int64_t Items(const KernelCall& call, int phase) const = 0;
+  virtual void Run(const KernelCall& call, int phase, int64_t begin,
+                   int64_t end) const = 0;
+};
+
+class KernelRow {
+ public:
+  virtual ~KernelRow() = default;
+
+  // <op>_<weight type>_<tile>_<isa>
+  const std::string& name() const { return name_; }
+  const std::string& op() const { return op_; }
+  Isa isa() const { return isa_; }
+  // The layout of the weight that it reads; empty for row after row.
+  const std::string& weight_layout() const { return weight_layout_; }
+  // Rows of one summation order give the same bits. One weight's kernels must
+  // have one order for all token counts.
+  const std::string& summation() const { return summation_; }
+
+  // Whether nodes of this op are its business at all.
+  virtual bool Computes(const Node& node) const { return node.op == op_; }
+  // Why it cannot compute the node, or empty. Does not look at the cap.
+  virtual std::string Refuses(const NodeView& view) const = 0;
+  // Requires that it does not refuse.
+  virtual std::unique_ptr<Kernel> Create(const NodeView& view) const = 0;
+  // Memory that all threads share during the node, within the graph's bounds.
+  virtual int64_t ScratchBytes(const NodeView&) const { return 0; }
+  // Memory for each thread.
+  virtual int64_t ThreadScratchBytes(const NodeView&) const { return 0; }
+
+ protected:
+  KernelRow(std::string name, std::string op, Isa isa,
+            std::string weight_layout = "", std::string summation = "")
+      : name_(std::move(name)),
+        op_(std::move(op)),
+        isa_(isa),
+        weight_layout_(std::move(weight_layout)),
+        summation_(std::move(summation)) {}
+
+ private:
+  std::string name_, op_;
+  Isa isa_;
+  std::string weight_layout_, summation_;
+};
+
+using KernelRows = std::vector<std::unique_ptr<KernelRow>>;
+
+// Every row, in order of preference. Made once; thread-safe.
+const KernelRows& AllKernels();
+
+// Null when there is none of this name.
+const KernelRow* FindKernel(absl::string_view name);
+
+struct KernelChoice {
+  const KernelRow* row = nullptr;
+  // Rows of the op that stand before the chosen one, and why not.
+  std::vector<std::pair<const KernelRow*, std::string>> refused;
+};
+
+enum class KernelPreference {
+  kBest,      // the first that does not refuse
+  kPlainest,  // the last of the same summation order: what runs when
+              // choose-kernels is switched off
+};
+
+// Always finds one: every op has a reference row. Under a cap above `ref`,
+// reference rows are taken only where no other kernel accepts.
+KernelChoice ChooseKernel(const NodeView& view, KernelPreference preference =
+                                                    KernelPreference::kBest);
+
+}  // namespace weft

@@ -1,0 +1,12 @@
+// The matmul kernels as rows of the kernel table: for `matmul` and
+// `fused_matmul` nodes, quantised and dense weights, with RMSNorm before and
+// epilogues after.
+#pragma once
+
+#include "ops/kernels/kernel_table.h"
+
+namespace weft {
+
+void AddMatmulKernels(KernelRows* rows);
+
+}  // namespace weft
