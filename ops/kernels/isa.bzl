@@ -1,0 +1,31 @@
+"""Compiler flags of each instruction set: the only place that names them."""
+
+_AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+_AVX512 = _AVX2 + [
+    "-mavx512f",
+    "-mavx512bw",
+    "-mavx512vl",
+    "-mavx512dq",
+    "-mprefer-vector-width=512",
+]
+
+_FLAGS = {
+    "avx2": _AVX2,
+    "avx512": _AVX512,
+    "avx512vnni": _AVX512 + ["-mavx512vnni"],
+    "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],
+}
+
+# -Wno-psabi: vectors wider than the baseline's registers stay inside one file.
+_COMMON = ["-O3", "-Wno-psabi"]
+
+def isa_copts(isa):
+    """copts of a library for one x86 instruction set.
+
+    On another processor the library is compiled without them, and its files are
+    empty there.
+    """
+    return _COMMON + select({
+        "//ops/kernels:x86_64": _FLAGS[isa],
+        "//conditions:default": [],
+    })
