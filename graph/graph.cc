@@ -160,6 +160,7 @@ Graph Graph::Compact() const {
   Graph result;
   result.name = name;
   result.bounds = bounds;
+  result.arena = arena;
   std::vector<bool> used(values_.size(), false);
   for (NodeId n : order_) {
     for (ValueId v : nodes_[n].inputs) used[v] = true;

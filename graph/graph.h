@@ -9,6 +9,7 @@
 // thread-safe for writers; const access from several threads is fine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,10 +34,14 @@ enum class ValueKind : uint8_t {
   kTemporary,  // made by a node
 };
 
-// The bytes of a weight and what keeps them alive.
+// The bytes of a weight and what keeps them alive; or, for a weight that a pass
+// made of others, how many there will be and how to make them (what it reads is
+// kept alive by the function).
 struct WeightData {
   absl::Span<const uint8_t> bytes;
   std::shared_ptr<const void> owner;
+  int64_t made_bytes = 0;
+  std::function<void(uint8_t* out)> make;
 };
 
 // Type of a value: what a node's rule computes.
@@ -66,6 +71,14 @@ struct Value {
   int64_t offset = -1;
 };
 
+// What plan-buffers found, in bytes; -1 before. The lower bound is the largest
+// set of buffers alive at once, buffers that share memory counted once.
+struct ArenaPlan {
+  int64_t bytes = -1;
+  int64_t lower_bound = -1;
+  int64_t sum_of_intermediates = -1;
+};
+
 struct Node {
   std::string op;
   std::vector<ValueId> inputs;
@@ -83,6 +96,7 @@ class Graph {
  public:
   std::string name;
   Bounds bounds;  // the largest step that the graph is planned for
+  ArenaPlan arena;
 
   // --- Building.
   ValueId AddInput(std::string name, ValueType type);

@@ -70,7 +70,13 @@ std::string FormatAttribute(absl::string_view name, const Attribute& value) {
 std::string Dump(const Graph& graph) {
   std::string text = absl::StrCat(
       "graph ", Quoted(graph.name), " tokens<=", graph.bounds.tokens,
-      " rows<=", graph.bounds.rows, " context<=", graph.bounds.context, "\n");
+      " rows<=", graph.bounds.rows, " context<=", graph.bounds.context);
+  if (graph.arena.bytes >= 0) {
+    absl::StrAppend(&text, " arena=", graph.arena.bytes,
+                    " lower_bound=", graph.arena.lower_bound,
+                    " sum=", graph.arena.sum_of_intermediates);
+  }
+  text += "\n";
   std::unordered_map<ValueId, std::string> names;
   int next = 0;
   const auto name_of = [&](ValueId id) {
@@ -233,11 +239,18 @@ class Parser {
     if (!in.Take("graph ") || !in.TakeWord(&graph_.name) ||
         !in.Take("tokens<=") || !in.TakeInt(&graph_.bounds.tokens) ||
         !in.Take("rows<=") || !in.TakeInt(&graph_.bounds.rows) ||
-        !in.Take("context<=") || !in.TakeInt(&graph_.bounds.context) ||
-        !in.AtEnd()) {
+        !in.Take("context<=") || !in.TakeInt(&graph_.bounds.context)) {
       return Error(
           "want 'graph NAME tokens<=N rows<=N context<=N' as the first line");
     }
+    ArenaPlan& arena = graph_.arena;
+    if (in.Take("arena=") &&
+        (!in.TakeInt(&arena.bytes) || !in.Take("lower_bound=") ||
+         !in.TakeInt(&arena.lower_bound) || !in.Take("sum=") ||
+         !in.TakeInt(&arena.sum_of_intermediates))) {
+      return Error("want 'arena=N lower_bound=N sum=N'");
+    }
+    if (!in.AtEnd()) return Error("text after the header");
     return absl::OkStatus();
   }
 

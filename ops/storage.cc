@@ -17,6 +17,19 @@ int64_t StorageBytes(const ValueType& type, const Bounds& bounds) {
   return ValueBytes(type, bounds);
 }
 
+Operand MatrixOperand(const ValueType& type, const Bounds& step, void* data) {
+  Operand operand = {};
+  operand.data = data;
+  const bool vector = type.shape.rank() == 1;
+  operand.rows = vector ? 1 : type.shape[0].Resolve(step);
+  operand.columns =
+      vector ? type.shape[0].Resolve(step) : type.shape.RowElements(step);
+  if (type.layout.empty() && Info(type.dtype).block_elements == 1) {
+    operand.row_bytes = operand.columns * Info(type.dtype).block_bytes;
+  }
+  return operand;
+}
+
 KvType KvTypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF16:

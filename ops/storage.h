@@ -10,6 +10,11 @@ namespace weft {
 // whole pages.
 int64_t StorageBytes(const ValueType& type, const Bounds& bounds);
 
+// A value of the arena or a weight as kernels see it: rows of all dimensions
+// but the first. `row_bytes` is 0 for quantised rows, quantised weights and
+// packed layouts.
+Operand MatrixOperand(const ValueType& type, const Bounds& step, void* data);
+
 // A state's [S, heads, head_dim] and type, as kernels name them.
 KvType KvTypeOf(DType dtype);
 // Bytes of one page of a state.

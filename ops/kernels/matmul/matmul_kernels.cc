@@ -7,7 +7,7 @@
 #include "ops/fused_matmul.h"
 #include "ops/kernels/matmul/dense_matmul.h"
 #include "ops/kernels/matmul/quantized_matmul.h"
-#include "ops/kernels/rows/rows.h"
+#include "ops/kernels/rows/row_kernels.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
 

@@ -1,0 +1,15 @@
+// The row-wise kernels (rows.h) and embed as rows of the kernel table.
+#pragma once
+
+#include "ops/kernels/kernel_table.h"
+#include "ops/kernels/rows/rows.h"
+
+namespace weft {
+
+// The family on this instruction set or the best below it; null when there is
+// none.
+const RowKernels* RowKernelsFor(Isa isa);
+
+void AddRowKernels(KernelRows* rows);
+
+}  // namespace weft

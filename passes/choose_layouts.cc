@@ -1,0 +1,71 @@
+// Gives every weight the layout that the best kernel for one token reads.
+//
+//   %4 = matmul(%3, $w)         ->      %p = pack_weight($w) layout="panel16"
+//                                       %4 = matmul(%3, %p)
+//
+// Decoding one token at a time is bound by reading weights, so it decides; for
+// more tokens only kernels that read the same layout are taken. A table that is
+// also the embedding is packed once: embed reads any layout.
+#include <map>
+
+#include "ops/fused_matmul.h"
+#include "ops/weight_layout.h"
+#include "passes/pass.h"
+
+namespace weft {
+namespace {
+
+std::string BestLayout(const Graph& graph, const Node& node,
+                       const KernelOptions& options) {
+  const ValueType& weight = graph.value(node.inputs[1]).type;
+  for (const auto& row : AllKernels()) {
+    if (!row->Computes(node) || !Includes(options.isa, row->isa())) continue;
+    const WeightLayout* layout = FindWeightLayout(row->weight_layout());
+    if (layout == nullptr ||
+        !layout->supports(weight.dtype, weight.shape[0].value,
+                          weight.shape[1].value)) {
+      continue;
+    }
+    const NodeView view = {graph, node, options, layout->name};
+    if (row->Refuses(view).empty()) return layout->name;
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
+  // The choice is made for one token.
+  const Bounds bounds = graph.bounds;
+  graph.bounds.tokens = graph.bounds.rows = 1;
+  std::map<ValueId, std::string> layouts;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!IsMatmul(node)) continue;
+    const ValueId weight = node.inputs[1];
+    if (layouts.count(weight) > 0) continue;
+    const std::string layout = BestLayout(graph, node, options.kernels);
+    if (!layout.empty()) layouts[weight] = layout;
+  }
+  graph.bounds = bounds;
+  for (const auto& [weight, layout] : layouts) {
+    const std::vector<NodeId> users = graph.Users(weight);
+    ValueType type = graph.value(weight).type;
+    type.layout = layout;
+    Attributes attributes;
+    attributes.Set("layout", layout);
+    const Node* producer = graph.Producer(weight);
+    const NodeId pack = graph.AddNode(
+        "pack_weight", {weight}, {type}, std::move(attributes),
+        producer != nullptr ? producer->name : graph.value(weight).name,
+        users.front());
+    for (NodeId user : users) {
+      for (ValueId& input : graph.node(user).inputs) {
+        if (input == weight) input = graph.node(pack).outputs[0];
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// Computes equal things once.
+//
+//   %2 = quantize_rows(%1)              %2 = quantize_rows(%1)
+//   %3 = quantize_rows(%1)              %4 = matmul(%2, $a)
+//   %4 = matmul(%2, $a)         ->      %5 = matmul(%2, $b)
+//   %5 = matmul(%3, $b)
+//
+// Nodes are equal when op, operands and attributes are. Writes of state never
+// are.
+#include <map>
+#include <tuple>
+
+#include "ops/op_table.h"
+#include "passes/pass.h"
+
+namespace weft {
+
+absl::Status CommonSubexpression(Graph& graph, const PassOptions&) {
+  std::map<std::tuple<std::string, std::vector<ValueId>, Attributes::Map>,
+           NodeId>
+      seen;
+  // In order of execution, so the operands of a later node are already merged.
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    if (OpOf(node).writes_state) continue;
+    const auto [it, fresh] = seen.emplace(
+        std::make_tuple(node.op, node.inputs, node.attributes.map()), id);
+    if (fresh) continue;
+    const Node& first = graph.node(it->second);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      graph.ReplaceUses(node.outputs[i], first.outputs[i]);
+    }
+    graph.Erase(id);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

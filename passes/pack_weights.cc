@@ -1,0 +1,90 @@
+// Lays weights out, once and for all.
+//
+//   %w = concat_rows($q, $k, $v)
+//   %p = pack_weight(%w) layout="panel16"   ->   $blk.0.attn_qkv = weight
+//   {panel16}
+//
+// The new weight knows how to make its bytes from its sources
+// (WeightData::make); they are made when the plan is run or saved, so looking
+// at a plan costs nothing.
+#include <memory>
+#include <set>
+
+#include "ops/storage.h"
+#include "ops/weight_source.h"
+#include "passes/pass.h"
+
+namespace weft {
+namespace {
+
+bool IsWeightOp(const Node* node) {
+  return node != nullptr &&
+         (node->op == "pack_weight" || node->op == "concat_rows" ||
+          node->op == "interleave_rows");
+}
+
+// The sources of a weight made by these ops; false when they are not constant.
+bool Collect(const Graph& graph, ValueId value, WeightSource* source,
+             std::vector<std::shared_ptr<const void>>* owners) {
+  if (graph.IsWeight(value)) {
+    const Value& weight = graph.value(value);
+    // A weight without bytes (of a parsed graph, or made itself) cannot be a
+    // source.
+    if (weight.data.bytes.empty()) return false;
+    source->Add(weight.type, weight.data.bytes.data());
+    owners->push_back(weight.data.owner);
+    return true;
+  }
+  const Node* producer = graph.Producer(value);
+  if (!IsWeightOp(producer)) return false;
+  for (ValueId input : producer->inputs) {
+    if (!Collect(graph, input, source, owners)) return false;
+  }
+  if (producer->op == "interleave_rows") source->Interleave();
+  return true;
+}
+
+}  // namespace
+
+absl::Status PackWeights(Graph& graph, const PassOptions&) {
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    const Node node = graph.node(id);
+    if (!IsWeightOp(&node)) continue;
+    const ValueId result = node.outputs[0];
+    // Only the last of a chain: what it is made of is read through it.
+    const NodeId user = graph.OnlyUser(result);
+    if (user != kNone && IsWeightOp(&graph.node(user))) continue;
+    auto source = std::make_shared<WeightSource>();
+    std::vector<std::shared_ptr<const void>> owners;
+    if (!Collect(graph, result, source.get(), &owners)) continue;
+    const ValueType type = graph.value(result).type;
+    WeightData data;
+    data.made_bytes = StorageBytes(type, graph.bounds);
+    data.make = [source, owners, type](uint8_t* out) {
+      source->Pack(type, out);
+    };
+    // A weight that is only laid out anew keeps its name, unless its old form
+    // is still read.
+    std::string name = node.name;
+    const ValueId old = graph.FindValue(name);
+    if (old != kNone) {
+      if (graph.OnlyUser(old) == id) {
+        graph.value(old).type = type;
+        graph.value(old).data = std::move(data);
+        graph.ReplaceUses(result, old);
+        graph.Erase(id);
+        continue;
+      }
+      name += "." + (type.layout.empty() ? "rows" : type.layout);
+    }
+    const ValueId packed = graph.AddWeight(name, type, std::move(data));
+    graph.ReplaceUses(result, packed);
+    graph.Erase(id);
+  }
+  graph.EraseDead();
+  graph = graph.Compact();
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+#include "passes/pipeline.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ops/op_table.h"
+
+namespace weft {
+namespace {
+
+// Why this order: rounding of activations is decided before the fusions that
+// contain it; the gate is fused before Q, K and V so that what is left with one
+// input in common are those three; norms come after both, since they fuse into
+// what these leave; layouts and packing see the final products.
+constexpr PassEntry kPipeline[] = {
+    {"dead-code", DeadCode, false},
+    {"quantize-activations", QuantizeActivations, false},
+    {"common-subexpression", CommonSubexpression, false},
+    {"fuse-attention", FuseAttention, false},
+    {"fuse-silu-gate", FuseSiluGate, false},
+    {"fuse-qkv", FuseQkv, false},
+    {"fuse-rmsnorm-matmul", FuseRmsNormMatmul, false},
+    {"fuse-residual", FuseResidual, false},
+    {"fuse-rope-kv-write", FuseRopeKvWrite, false},
+    {"fold-constants", FoldConstants, false},
+    {"choose-layouts", ChooseLayouts, false},
+    {"pack-weights", PackWeights, false},
+    {"choose-kernels", ChooseKernels, true},
+    {"schedule", Schedule, true},
+    {"plan-buffers", PlaceBuffers, true},
+};
+
+}  // namespace
+
+absl::Span<const PassEntry> Pipeline() { return kPipeline; }
+
+absl::Status CheckPassName(const std::string& name) {
+  std::vector<std::string> names;
+  for (const PassEntry& pass : kPipeline) {
+    if (name == pass.name) return absl::OkStatus();
+    names.push_back(pass.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no such pass: ", name, ": the passes are ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status RunPasses(Graph& graph, bool per_bucket,
+                       const PipelineOptions& options,
+                       std::vector<PassRecord>* records, bool* stopped) {
+  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
+  if (!per_bucket && options.observe) options.observe("", graph);
+  for (const PassEntry& pass : kPipeline) {
+    if (pass.per_bucket != per_bucket) continue;
+    if (options.disabled.count(pass.name) == 0) {
+      PassRecord record;
+      record.name = pass.name;
+      record.nodes_before = static_cast<int>(graph.order().size());
+      const auto start = std::chrono::steady_clock::now();
+      absl::Status status = pass.run(graph, options.passes);
+      if (status.ok()) status = VerifyGraph(graph);
+      if (!status.ok()) {
+        return absl::Status(
+            status.code(),
+            absl::StrCat("pass ", pass.name, ": ", status.message()));
+      }
+      record.nodes_after = static_cast<int>(graph.order().size());
+      record.seconds = std::chrono::duration<double>(
+                           std::chrono::steady_clock::now() - start)
+                           .count();
+      if (records != nullptr) records->push_back(record);
+    }
+    if (options.observe) options.observe(pass.name, graph);
+    if (options.stop_after == pass.name) {
+      *stopped = true;
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// The order of passes, written down once, and the loop that runs them.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "passes/pass.h"
+
+namespace weft {
+
+struct PassEntry {
+  const char* name;
+  PassFunction run;
+  // Runs once for each token-count bucket, on that bucket's own graph.
+  bool per_bucket;
+};
+
+absl::Span<const PassEntry> Pipeline();
+
+struct PassRecord {
+  std::string name;
+  int nodes_before = 0;
+  int nodes_after = 0;
+  double seconds = 0;
+};
+
+struct PipelineOptions {
+  PassOptions passes;
+  std::set<std::string> disabled;
+  // Stops after this pass; empty: runs them all.
+  std::string stop_after;
+  // Called before the first pass (with an empty name) and after every one.
+  std::function<void(const std::string& pass, const Graph& graph)> observe;
+};
+
+// An error names the pass that is not in the list.
+absl::Status CheckPassName(const std::string& name);
+
+// Runs the passes with this `per_bucket`, verifying the graph before the first
+// and after each one. Appends to `records` if given. Sets `*stopped` when
+// stop_after was reached.
+absl::Status RunPasses(Graph& graph, bool per_bucket,
+                       const PipelineOptions& options,
+                       std::vector<PassRecord>* records, bool* stopped);
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// Rounds the rows that meet quantised weights to int8, in blocks of 32.
+//
+//   %3 = matmul(%2, $w)                 %3 = quantize_rows(%2)    q8r[T,256]
+//      $w: q4_0[256,256]        ->      %4 = matmul(%3, $w)
+//
+// One per product; common-subexpression makes one of those with the same
+// operand.
+#include "ops/fused_matmul.h"
+#include "passes/pass.h"
+
+namespace weft {
+
+absl::Status QuantizeActivations(Graph& graph, const PassOptions&) {
+  const std::vector<NodeId> order = graph.order();
+  for (NodeId id : order) {
+    if (graph.node(id).op != "matmul") continue;
+    const ValueId x = graph.node(id).inputs[0];
+    const ValueType& type = graph.value(x).type;
+    const ValueType& weight = graph.value(graph.node(id).inputs[1]).type;
+    if (type.dtype != DType::kF32 || !Info(weight.dtype).quantized) continue;
+    const NodeId quantize =
+        graph.AddNode("quantize_rows", {x}, {{DType::kQ8Rows, type.shape, ""}},
+                      {}, graph.node(id).name, id);
+    graph.node(id).inputs[0] = graph.node(quantize).outputs[0];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft
