@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "loaders/byte_reader.h"
+#include "loaders/utf8.h"
 
 namespace weft {
 namespace {
@@ -141,6 +142,11 @@ class Parser {
       if (!reader_.ReadString(&key) || !reader_.Read(&type)) {
         return CutOff(absl::StrCat("metadata key ", i, " of ", key_count_));
       }
+      if (key.empty() || !IsValidUtf8(key)) {
+        return Error("bad metadata",
+                     absl::StrCat("key ", i, " is ", QuoteForMessage(key)),
+                     "expected UTF-8 text");
+      }
       auto value = GgufValue::Read(type, &reader_);
       if (!value.ok()) {
         return Error(absl::StrCat("bad metadata key ", QuoteForMessage(key)),
@@ -183,6 +189,11 @@ class Parser {
       }
       TensorEntry entry;
       entry.tensor.name = std::string(name);
+      if (name.empty() || !IsValidUtf8(name)) {
+        return TensorError(entry.tensor,
+                           absl::StrCat("it is tensor ", i, " of the file"),
+                           "expected a name in UTF-8");
+      }
       const absl::Status status = ReadTensor(&entry);
       if (!status.ok()) return status;
       if (!names.insert(name).second) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "loaders/utf8.h"
 
 namespace weft {
 namespace {
@@ -189,7 +190,11 @@ void GgufValue::ForEach(absl::FunctionRef<bool(const GgufValue&)> visit) const {
 std::string GgufValue::Print(uint64_t max_elements) const {
   switch (type_) {
     case GgufType::kString:
-      return absl::StrCat("\"", absl::Utf8SafeCHexEscape(*ToString()), "\"");
+      return absl::StrCat("\"",
+                          IsValidUtf8(*ToString())
+                              ? absl::Utf8SafeCHexEscape(*ToString())
+                              : absl::CHexEscape(*ToString()),
+                          "\"");
     case GgufType::kBool: {
       const std::optional<bool> value = ToBool();
       if (!value.has_value()) {
