@@ -37,11 +37,9 @@ class WeightReader {
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, std::initializer_list<int64_t> dims);
 
-  // Names the first tensor of the file that was never taken. Tables of the
-  // plain RoPE frequencies that old converters stored per block
-  // (`*.attn_rot_embd`,
-  // `*.attention.rotary_emb.inv_freq`) do not count: they follow from
-  // `rope.freq_base`.
+  // Names the first tensor of the file that was never taken. Tables of plain
+  // RoPE frequencies that old converters stored in every block do not count
+  // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the metadata.
   absl::Status CheckAllUsed() const;
 
  private:
