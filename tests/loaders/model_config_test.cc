@@ -1,0 +1,389 @@
+#include "loaders/model_config.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "loaders/gguf_writer.h"
+
+namespace weft {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Keys of a small model, and as many tensors as it has blocks at least.
+GgufWriter ValidModel() {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "llama");
+  writer.SetString("general.name", "small");
+  writer.SetUint32("llama.context_length", 2048);
+  writer.SetUint32("llama.embedding_length", 64);
+  writer.SetUint32("llama.block_count", 2);
+  writer.SetUint32("llama.feed_forward_length", 172);
+  writer.SetUint32("llama.attention.head_count", 8);
+  writer.SetUint32("llama.attention.head_count_kv", 2);
+  writer.SetFloat32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  writer.SetStrings("tokenizer.ggml.tokens",
+                    std::vector<std::string>{"a", "b", "c"});
+  static const std::vector<uint8_t> data(4 * 64 * 3);
+  writer.AddTensor("token_embd.weight", DType::kF32, {64, 3}, data);
+  writer.AddTensor("other", DType::kF32, {3, 64}, data);
+  return writer;
+}
+
+absl::StatusOr<ModelConfig> Read(const std::function<void(GgufWriter*)>& change,
+                                 const ModelTraits& traits = {}) {
+  GgufWriter writer = ValidModel();
+  change(&writer);
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/", getpid(), "-config.gguf");
+  const absl::Status status = writer.WriteTo(path);
+  if (!status.ok()) return status;
+  auto file = GgufFile::Open(path);
+  unlink(path.c_str());
+  if (!file.ok()) return file.status();
+  return ReadModelConfig(*file, traits);
+}
+
+absl::StatusOr<ModelConfig> ReadWithUint(const std::string& key,
+                                         uint64_t value) {
+  return Read([&](GgufWriter* writer) { writer->SetUint64(key, value); });
+}
+
+absl::StatusOr<ModelConfig> ReadWithFloat(const std::string& key,
+                                          double value) {
+  return Read([&](GgufWriter* writer) { writer->SetFloat64(key, value); });
+}
+
+std::string ErrorOf(const absl::StatusOr<ModelConfig>& config) {
+  return std::string(config.status().message());
+}
+
+TEST(ModelConfig, ReadsKeysAndDefaults) {
+  auto config = Read([](GgufWriter*) {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->architecture, "llama");
+  EXPECT_EQ(config->name, "small");
+  EXPECT_EQ(config->context_length, 2048);
+  EXPECT_EQ(config->trained_context_length, 2048);
+  EXPECT_EQ(config->embedding_length, 64);
+  EXPECT_EQ(config->block_count, 2);
+  EXPECT_EQ(config->feed_forward_length, 172);
+  EXPECT_EQ(config->head_count, 8);
+  EXPECT_EQ(config->head_count_kv, 2);
+  EXPECT_EQ(config->key_length, 8);
+  EXPECT_EQ(config->value_length, 8);
+  EXPECT_EQ(config->vocabulary_size, 3);
+  EXPECT_EQ(config->norm_epsilon, 1e-5f);
+  EXPECT_EQ(config->rope_dimension_count, 8);
+  EXPECT_EQ(config->rope_freq_base, 10000.0f);
+  EXPECT_EQ(config->rope_position_scale, 1.0f);
+  EXPECT_EQ(config->expert_count, 0);
+  EXPECT_EQ(config->sliding_window, 0);
+}
+
+TEST(ModelConfig, ReadsWhatTheFileSetsOtherwise) {
+  auto config = Read([](GgufWriter* writer) {
+    writer->SetUint16("llama.attention.key_length", 24);
+    writer->SetInt64("llama.attention.value_length", 20);
+    writer->SetUint8("llama.rope.dimension_count", 12);
+    writer->SetFloat32("llama.rope.freq_base", 500000);
+    writer->SetString("llama.rope.scaling.type", "linear");
+    writer->SetFloat32("llama.rope.scaling.factor", 4);
+    writer->Remove("llama.attention.head_count_kv");
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->key_length, 24);
+  EXPECT_EQ(config->value_length, 20);
+  EXPECT_EQ(config->rope_dimension_count, 12);
+  EXPECT_EQ(config->rope_freq_base, 500000.0f);
+  EXPECT_EQ(config->rope_position_scale, 0.25f);
+  EXPECT_EQ(config->head_count_kv, 8);
+}
+
+TEST(ModelConfig, EachRequiredKeyIsNamedWhenMissing) {
+  for (const char* key :
+       {"general.architecture", "llama.context_length",
+        "llama.embedding_length", "llama.block_count",
+        "llama.feed_forward_length", "llama.attention.head_count",
+        "llama.attention.layer_norm_rms_epsilon"}) {
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->Remove(key); })),
+                HasSubstr(absl::StrCat("key ", key, " is not there")));
+  }
+}
+
+TEST(ModelConfig, EachKeyIsNamedWhenOfTheWrongType) {
+  for (const char* key :
+       {"llama.context_length", "llama.embedding_length", "llama.block_count",
+        "llama.feed_forward_length", "llama.attention.head_count",
+        "llama.attention.head_count_kv", "llama.attention.key_length",
+        "llama.attention.value_length", "llama.rope.dimension_count",
+        "llama.rope.freq_base", "llama.rope.scaling.factor",
+        "llama.rope.scale_linear", "llama.attention.sliding_window",
+        "llama.expert_count", "llama.attention.layer_norm_rms_epsilon"}) {
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetString(key, "8"); })),
+                AllOf(HasSubstr(key), HasSubstr("8")));
+  }
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter* w) {
+                w->SetUint8("general.architecture", 1);
+              })),
+              HasSubstr("general.architecture is u8 1, expected a string"));
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter* w) {
+                w->SetUint8("llama.rope.scaling.type", 1);
+              })),
+              HasSubstr("llama.rope.scaling.type is u8 1"));
+}
+
+TEST(ModelConfig, NumbersOutOfRangeAreErrors) {
+  constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+  for (const char* key :
+       {"llama.context_length", "llama.embedding_length", "llama.block_count",
+        "llama.feed_forward_length", "llama.attention.head_count",
+        "llama.attention.head_count_kv", "llama.attention.key_length",
+        "llama.attention.value_length", "llama.rope.dimension_count"}) {
+    for (uint64_t value : {uint64_t{0}, uint64_t{1} << 41, kHuge}) {
+      EXPECT_THAT(
+          ErrorOf(ReadWithUint(key, value)),
+          HasSubstr(absl::StrCat("key ", key, " is ", value, ", expected ")));
+    }
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetInt32(key, -1); })),
+                HasSubstr(absl::StrCat("key ", key, " is i32 -1, expected ")));
+  }
+}
+
+TEST(ModelConfig, BlocksAreBoundedByTensors) {
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.block_count", 3)),
+              HasSubstr("llama.block_count is 3, expected 1 to 2"));
+}
+
+TEST(ModelConfig, NumbersThatDoNotGoTogetherAreErrors) {
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.attention.head_count", 6)),
+              AllOf(HasSubstr("llama.attention.head_count is 6"),
+                    HasSubstr("llama.embedding_length (64)")));
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.attention.head_count_kv", 3)),
+              HasSubstr("llama.attention.head_count_kv is 3, expected a "
+                        "divisor of llama.attention.head_count (8)"));
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.attention.head_count_kv", 16)),
+              HasSubstr("head_count_kv is 16, expected 1 to 8"));
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.rope.dimension_count", 7)),
+              HasSubstr("llama.rope.dimension_count is 7, expected an even"));
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.rope.dimension_count", 10)),
+              HasSubstr("rope.dimension_count is 10, expected 2 to 8"));
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.attention.key_length", 9)),
+              HasSubstr("llama.attention.key_length is 9, expected an even"));
+}
+
+TEST(ModelConfig, UnusualHeadsNeedBothLengths) {
+  auto config = Read([](GgufWriter* writer) {
+    writer->SetUint32("llama.attention.head_count", 6);
+    writer->SetUint32("llama.attention.key_length", 16);
+    writer->SetUint32("llama.attention.value_length", 16);
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->key_length, 16);
+}
+
+TEST(ModelConfig, BadEpsilonAndBadBaseAreErrors) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (double value : {0.0, -1e-5, 1.5, 1e-60, 1e300, kNan, kInfinity}) {
+    EXPECT_THAT(
+        ErrorOf(ReadWithFloat("llama.attention.layer_norm_rms_epsilon", value)),
+        HasSubstr("layer_norm_rms_epsilon is"))
+        << value;
+  }
+  for (double value : {0.0, -10000.0, 1e-300, 1e300, kNan, kInfinity}) {
+    EXPECT_THAT(ErrorOf(ReadWithFloat("llama.rope.freq_base", value)),
+                HasSubstr("llama.rope.freq_base is"))
+        << value;
+  }
+  for (double value : {-4.0, 1e-300, kNan, kInfinity}) {
+    EXPECT_THAT(ErrorOf(ReadWithFloat("llama.rope.scaling.factor", value)),
+                HasSubstr("llama.rope.scaling.factor is"))
+        << value;
+  }
+}
+
+TEST(ModelConfig, PerBlockArraysMustBeUniform) {
+  for (const char* key :
+       {"llama.feed_forward_length", "llama.attention.head_count",
+        "llama.attention.head_count_kv"}) {
+    auto config = Read([&](GgufWriter* w) { w->SetUint32s(key, {4, 4}); });
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_THAT(
+        ErrorOf(Read([&](GgufWriter* w) {
+          w->SetUint32s(key, {4, 2});
+        })),
+        AllOf(HasSubstr(key), HasSubstr("4 and 2"), HasSubstr("the same")));
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetUint32s(key, {4}); })),
+                AllOf(HasSubstr(key), HasSubstr("an array of 1")));
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetUint32s(key, {}); })),
+                AllOf(HasSubstr(key), HasSubstr("an array of 0")));
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) {
+                  w->SetInt32s(key, {-4, -4});
+                })),
+                AllOf(HasSubstr(key), HasSubstr("-4")));
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) {
+                  w->SetFloat32s(key, {4, 4});
+                })),
+                AllOf(HasSubstr(key), HasSubstr("array of 2 f32")));
+  }
+}
+
+TEST(ModelConfig, RopeScalingIsLinearNoneOrAnError) {
+  const auto scale_of = [](const char* type, const char* key, float factor) {
+    auto config = Read([&](GgufWriter* writer) {
+      if (type != nullptr) writer->SetString("llama.rope.scaling.type", type);
+      writer->SetFloat32(key, factor);
+    });
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->rope_position_scale : -1;
+  };
+  EXPECT_EQ(scale_of("linear", "llama.rope.scaling.factor", 8), 0.125f);
+  EXPECT_EQ(scale_of(nullptr, "llama.rope.scaling.factor", 8), 0.125f);
+  EXPECT_EQ(scale_of(nullptr, "llama.rope.scale_linear", 2), 0.5f);
+  EXPECT_EQ(scale_of("none", "llama.rope.scaling.factor", 8), 1.0f);
+  // Written by converters for "not scaled".
+  EXPECT_EQ(scale_of("linear", "llama.rope.scaling.factor", 0), 1.0f);
+  for (const char* type : {"yarn", "longrope", "", "LINEAR"}) {
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) {
+                  w->SetString("llama.rope.scaling.type", type);
+                })),
+                AllOf(HasSubstr(absl::StrCat("scaling.type is '", type, "'")),
+                      HasSubstr("not supported")));
+  }
+}
+
+TEST(ModelConfig, ContextUpTo32BitsIsRead) {
+  auto config = ReadWithUint("llama.context_length", 4294967295);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->context_length, 4294967295);
+}
+
+TEST(ModelConfig, AWindowThatNobodyHandlesBoundsTheContext) {
+  auto config = ReadWithUint("llama.attention.sliding_window", 512);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->sliding_window, 512);
+  EXPECT_EQ(config->context_length, 512);
+  EXPECT_EQ(config->trained_context_length, 2048);
+
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  config = Read(
+      [](GgufWriter* w) {
+        w->SetUint32("llama.attention.sliding_window", 512);
+      },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->context_length, 2048);
+
+  config = ReadWithUint("llama.attention.sliding_window", 4096);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->context_length, 2048);
+}
+
+TEST(ModelConfig, KeysThatChangeTheModelAreNotIgnored) {
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.expert_count", 8)),
+              AllOf(HasSubstr("llama.expert_count is 8"), HasSubstr("MoE"),
+                    HasSubstr("not supported")));
+  EXPECT_TRUE(ReadWithUint("llama.expert_count", 0).ok());
+  for (const char* name :
+       {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale",
+        "attn_logit_softcapping", "final_logit_softcapping", "logit_scale",
+        "residual_scale", "embedding_scale", "rope.scaling.attn_factor"}) {
+    const std::string key = absl::StrCat("llama.", name);
+    EXPECT_THAT(ErrorOf(ReadWithFloat(key, 0.5)),
+                AllOf(HasSubstr(key), HasSubstr("not supported")));
+    EXPECT_TRUE(ReadWithFloat(key, 0).ok()) << key;
+    ModelTraits traits;
+    traits.handled_keys = {name};
+    EXPECT_TRUE(
+        Read([&](GgufWriter* w) { w->SetFloat32(key, 0.5); }, traits).ok());
+  }
+  EXPECT_FALSE(Read([](GgufWriter* w) {
+                 w->SetBool("llama.attention.causal", false);
+               }).ok());
+  EXPECT_TRUE(Read([](GgufWriter* w) {
+                w->SetBool("llama.attention.causal", true);
+              }).ok());
+}
+
+TEST(ModelConfig, HandledExpertsAreRead) {
+  ModelTraits traits;
+  traits.handled_keys = {"expert_count"};
+  const auto read = [&](uint32_t used) {
+    return Read(
+        [&](GgufWriter* writer) {
+          writer->SetUint32("llama.expert_count", 8);
+          writer->SetUint32("llama.expert_used_count", used);
+        },
+        traits);
+  };
+  auto config = read(2);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->expert_count, 8);
+  EXPECT_EQ(config->expert_used_count, 2);
+  EXPECT_THAT(ErrorOf(read(0)), HasSubstr("expert_used_count is 0"));
+  EXPECT_THAT(ErrorOf(read(9)), HasSubstr("expected 1 to 8"));
+}
+
+TEST(ModelConfig, LayerNormArchitecturesHaveTheirOwnEpsilon) {
+  ModelTraits traits;
+  traits.norm = ModelTraits::Norm::kLayer;
+  traits.rope = false;
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter*) {}, traits)),
+              HasSubstr("llama.attention.layer_norm_epsilon is not there"));
+  auto config = Read(
+      [](GgufWriter* writer) {
+        writer->SetFloat32("llama.attention.layer_norm_epsilon", 1e-12f);
+        // Not looked at.
+        writer->SetUint32("llama.rope.dimension_count", 7);
+      },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->norm_epsilon, 1e-12f);
+  EXPECT_EQ(config->rope_dimension_count, 0);
+}
+
+TEST(ModelConfig, VocabularySizeComesFromTokensThenKeyThenEmbedding) {
+  const auto size_of = [](const std::function<void(GgufWriter*)>& change) {
+    auto config = Read(change);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->vocabulary_size : -1;
+  };
+  EXPECT_EQ(
+      size_of([](GgufWriter* w) { w->SetUint32("llama.vocab_size", 99); }), 3);
+  EXPECT_EQ(size_of([](GgufWriter* w) {
+              w->Remove("tokenizer.ggml.tokens");
+              w->SetUint32("llama.vocab_size", 99);
+            }),
+            99);
+  EXPECT_EQ(size_of([](GgufWriter* w) { w->Remove("tokenizer.ggml.tokens"); }),
+            3);
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter* w) {
+                w->SetStrings("tokenizer.ggml.tokens",
+                              std::vector<std::string>{});
+              })),
+              HasSubstr("tokenizer.ggml.tokens is array of 0 string"));
+}
+
+TEST(ModelConfig, OddArchitectureNamesAreErrors) {
+  for (const std::string& name :
+       {std::string(), std::string("a b"), std::string("x\n"),
+        std::string(65, 'a'), std::string("\xff")}) {
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) {
+                  w->SetString("general.architecture", name);
+                })),
+                HasSubstr("general.architecture is '"));
+  }
+}
+
+}  // namespace
+}  // namespace weft
