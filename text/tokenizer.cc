@@ -56,8 +56,8 @@ absl::Status Check(const Vocabulary& vocabulary) {
                                 count, " tokens"));
   }
   for (int id = 0; id < vocabulary.scores_size(); ++id) {
-    if (!std::isfinite(vocabulary.scores(id))) {
-      return Invalid(absl::StrCat("score of token ", id), "is not finite");
+    if (std::isnan(vocabulary.scores(id))) {
+      return Invalid(absl::StrCat("score of token ", id), "is not a number");
     }
   }
   if (vocabulary.types_size() != 0 && vocabulary.types_size() != count) {
@@ -137,18 +137,13 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
                    absl::StrCat("is not known: use one of ", known));
   }
 
-  if (!vocabulary.has_add_bos()) {
-    vocabulary.set_add_bos(made->family_->default_add_bos() &&
-                           vocabulary.bos() >= 0);
-  }
+  const TokenizerFamily& family = *made->family_;
+  const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
+                                                : family.default_add_bos();
+  vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
+  vocabulary.set_add_eos(vocabulary.add_eos() && vocabulary.eos() >= 0);
   if (!vocabulary.has_add_space_prefix()) {
-    vocabulary.set_add_space_prefix(made->family_->default_add_space_prefix());
-  }
-  if (vocabulary.add_bos() && vocabulary.bos() < 0) {
-    return Invalid("add_bos", "is set, but there is no BOS token");
-  }
-  if (vocabulary.add_eos() && vocabulary.eos() < 0) {
-    return Invalid("add_eos", "is set, but there is no EOS token");
+    vocabulary.set_add_space_prefix(family.default_add_space_prefix());
   }
 
   const int count = vocabulary.tokens_size();

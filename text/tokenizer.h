@@ -49,7 +49,7 @@ struct DecodeOptions {
 class Tokenizer {
  public:
   // Checks everything: family and pre-tokeniser by name, sizes of scores and
-  // types, special ids in range, finite scores, well-formed merges and byte
+  // types, special ids in range, no score NaN, well-formed merges and byte
   // tokens. Errors read "vocabulary: <what>: <why>".
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Create(
       Vocabulary vocabulary);
@@ -93,7 +93,8 @@ class Tokenizer {
   int32_t bos() const { return vocabulary_.bos(); }
   int32_t eos() const { return vocabulary_.eos(); }
   int32_t end_of_turn() const { return vocabulary_.end_of_turn(); }
-  // Whether Encode with add_special puts them; the family's default is settled.
+  // Whether Encode with add_special puts them: as the vocabulary says, else the
+  // family's default; never where the model has no such token.
   bool add_bos() const { return vocabulary_.add_bos(); }
   bool add_eos() const { return vocabulary_.add_eos(); }
 
