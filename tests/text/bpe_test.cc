@@ -1,0 +1,107 @@
+// Byte-level BPE, through Tokenizer.
+#include "text/bpe.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/text/test_vocabulary.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr EncodeOptions kPlain = {/*add_special=*/false,
+                                  /*parse_special=*/true};
+
+TEST(Bpe, MergesByRankNotFromTheLeft) {
+  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "deepseek-coder"}) {
+    EXPECT_THAT(Encode(*MakeTokenizer(BpeVocabulary(pre)), "abc", kPlain),
+                ElementsAre(97, 256));
+  }
+}
+
+TEST(Bpe, TakesAWholePieceFirstOnlyForLlama3) {
+  EXPECT_THAT(Encode(*MakeTokenizer(BpeVocabulary("llama-bpe")), "xyz", kPlain),
+              ElementsAre(270));
+  for (const char* pre : {"gpt-2", "qwen2"}) {
+    EXPECT_THAT(Encode(*MakeTokenizer(BpeVocabulary(pre)), "xyz", kPlain),
+                ElementsAre(120, 121, 122));
+  }
+}
+
+TEST(Bpe, CutsDigitsAndSignsAsTheFamilyDoes) {
+  const struct {
+    const char *pre, *text;
+    std::vector<int32_t> ids;
+  } cases[] = {
+      {"gpt-2", "1234", {260}},
+      {"llama-bpe", "1234", {261, 52}},
+      {"qwen2", "1234", {49, 50, 51, 52}},
+      {"deepseek-coder", "1234", {49, 50, 51, 52}},
+      {"gpt-2", "t->", {116, 266}},
+      {"deepseek-coder", "t->", {116, 45, 62}},
+      {"qwen2", "\U0001F999", {240, 159, 166, 153}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(Encode(*MakeTokenizer(BpeVocabulary(c.pre)), c.text, kPlain),
+              c.ids)
+        << c.pre << ": " << c.text;
+  }
+}
+
+TEST(Bpe, AProductThatIsNoTokenFallsBackToBytes) {
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");
+  vocabulary.add_merges("q r");
+  EXPECT_THAT(Encode(*MakeTokenizer(vocabulary), "pqrs", kPlain),
+              ElementsAre('p', 'q', 'r', 's'));
+}
+
+TEST(Bpe, IllFormedBytesAreTheirTokens) {
+  const auto tokenizer = MakeTokenizer(BpeVocabulary("llama-bpe"));
+  EXPECT_THAT(Encode(*tokenizer,
+                     "a\xFF\xE6\xBC"
+                     "b",
+                     kPlain),
+              ElementsAre('a', 0xFF, 0xE6, 0xBC, 'b'));
+}
+
+TEST(Bpe, AByteWithoutToken) {
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");
+  vocabulary.set_tokens(0xFF, "gone");
+  vocabulary.set_tokens('q', "gone too");
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_THAT(Encode(*tokenizer, "\xFF", kPlain),
+              ElementsAre(0xEF, 0xBF, 0xBD));
+  EXPECT_THAT(std::string(tokenizer->Encode("q", kPlain).status().message()),
+              HasSubstr("0x71"));
+  vocabulary.set_unknown(3);
+  EXPECT_THAT(Encode(*MakeTokenizer(vocabulary), "q", kPlain), ElementsAre(3));
+}
+
+TEST(Bpe, LongRunsCost) {
+  const struct {
+    const char* unit;
+    size_t count;
+    size_t tokens;        // most families
+    size_t tokens_coder;  // deepseek-coder
+  } cases[] = {
+      {"A", 43000, 43000, 43000},     {"ab", 50000, 50000, 50000},
+      {"\n", 20000, 10000, 20000},    {" ", 26000, 13000, 13000},
+      {".", 26000, 26000, 26000},     {"hello", 40000, 200000, 200000},
+      {" ", 1000000, 500000, 500000}, {"x", 1000000, 1000000, 1000000}};
+  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "deepseek-coder"}) {
+    const auto tokenizer = MakeTokenizer(BpeVocabulary(pre));
+    for (const auto& c : cases) {
+      EXPECT_THAT(
+          Encode(*tokenizer, Repeat(c.unit, c.count), kPlain),
+          SizeIs(pre == absl::string_view("deepseek-coder") ? c.tokens_coder
+                                                            : c.tokens))
+          << pre << ": " << c.unit;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft

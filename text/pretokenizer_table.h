@@ -1,0 +1,176 @@
+// The expressions behind each pre-tokeniser's name. A new one is one row.
+//
+// Sources: the `pre_tokenizer` of each model's published tokenizer.json, and
+// llama.cpp's names for them (`tokenizer.ggml.pre`). \s and \S mean Unicode's
+// White_Space (see pretokenizers.cc).
+#pragma once
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "text/pretokenizers.h"
+
+namespace weft {
+
+struct PretokenizerRow {
+  absl::string_view name;
+  PretokenizerTraits traits;
+  std::vector<absl::string_view> expressions;
+};
+
+inline const std::vector<PretokenizerRow>& PretokenizerTable() {
+  // GPT-2: English contractions; words, numbers and the rest, each with one
+  // space before it. What is left of white space before a word falls between
+  // matches.
+  static constexpr absl::string_view kGpt2 =
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+  // GPT-4 (cl100k): any one sign may lead a word, line ends stay with signs.
+  // Families differ in how many digits make a piece.
+  static constexpr absl::string_view kLlama3 =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kQwen2 =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kQwen35 =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kBailing =
+      R"('[sSdDmMtT]|'[lL][lL]|'[vV][eE]|'[rR][eE])"
+      R"(|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
+      R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kSeedCoder =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  // GPT-4o (o200k): words are cut where capitals begin.
+  static constexpr absl::string_view kGpt4o =
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kTekken =
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+      R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+      R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kDeepseekV3 =
+      R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)"
+      R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  // Letters of scripts that know capitals (Lu, Ll and Lt of an older Unicode),
+  // by number: normalising this file must not change them.
+  static constexpr absl::string_view kDeepseekLlmLetters =
+      R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA})"
+      R"(\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF}\x{370}-\x{373})"
+      R"(\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}\x{38C})"
+      R"(\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F})"
+      R"(\x{531}-\x{556}\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD})"
+      R"(\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}\x{1D00}-\x{1D2B})"
+      R"(\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15})"
+      R"(\x{1F18}-\x{1F1D}\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D})"
+      R"(\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D}\x{1F5F}-\x{1F7D})"
+      R"(\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4})"
+      R"(\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB})"
+      R"(\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}\x{1FF6}-\x{1FFC}\x{2102})"
+      R"(\x{2107}\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124}\x{2126})"
+      R"(\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139})"
+      R"(\x{213C}-\x{213F}\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184})"
+      R"(\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4}\x{2CEB}-\x{2CEE}\x{2CF2})"
+      R"(\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F})"
+      R"(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF})"
+      R"(\x{FB00}-\x{FB06}\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A})"
+      R"(\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3})"
+      R"(\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})"
+      R"(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+)";
+  static constexpr absl::string_view kDeepseekLlmSigns =
+      R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)";
+  // At the end of a piece. The look-behind changes no match (a search from the
+  // left meets the run's first place before any other), but spares a run that
+  // does not end the piece from being tried again from each of its places.
+  static constexpr absl::string_view kTrailingSpace = R"((?<!\s)\s++$)";
+  static constexpr absl::string_view kCjk = R"([一-龥ࠀ-一가-퟿]+)";
+  static constexpr absl::string_view kCjkKana = R"([一-龥぀-ゟ゠-ヿ]+)";
+  static constexpr absl::string_view kBloom = R"( ?[^(\s|.,!?…。，、।۔،)]+)";
+
+  static constexpr PretokenizerTraits kPlain = {};
+  static constexpr PretokenizerTraits kWhole = {true, true};
+
+  static const auto* const kTable = new std::vector<PretokenizerRow>{
+      {"default",
+       kPlain,
+       {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
+      {"gpt-2", kPlain, {kGpt2}},
+      {"phi-2", kPlain, {kGpt2}},
+      {"mpt", kPlain, {kGpt2}},
+      {"olmo", kPlain, {kGpt2}},
+      {"jais", kPlain, {kGpt2}},
+      {"exaone4", kPlain, {kGpt2}},
+      {"gigachat", kPlain, {kGpt2}},
+      {"mellum", kPlain, {kGpt2}},
+      {"a.x-4.0", kPlain, {kGpt2}},
+      {"trillion", kPlain, {kGpt2}},
+      {"granite-docling", kPlain, {kGpt2}},
+      {"starcoder", kPlain, {R"(\p{N})", kGpt2}},
+      {"refact", kPlain, {R"(\p{N})", kGpt2}},
+      {"command-r", kPlain, {R"(\p{N})", kGpt2}},
+      {"smollm", kPlain, {R"(\p{N})", kGpt2}},
+      {"codeshell", kPlain, {R"(\p{N})", kGpt2}},
+      {"exaone", kPlain, {R"(\p{N})", kGpt2}},
+      {"minerva-7b", kPlain, {R"(\p{N})", kGpt2}},
+      {"falcon",
+       kPlain,
+       {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2, R"([0-9][0-9][0-9])"}},
+      {"llama-bpe", kWhole, {kLlama3}},
+      {"llama3", kWhole, {kLlama3}},
+      {"llama-v3", kWhole, {kLlama3}},
+      {"falcon3", kWhole, {kLlama3}},
+      {"falcon-h1", kWhole, {kLlama3}},
+      {"pixtral", kWhole, {kLlama3}},
+      {"midm-2.0", kWhole, {kLlama3}},
+      {"lfm2", kWhole, {kLlama3}},
+      {"dbrx", kPlain, {kLlama3}},
+      {"smaug-bpe", kPlain, {kLlama3}},
+      {"glm4", kPlain, {kLlama3}},
+      {"chatglm-bpe", kPlain, {kLlama3}},
+      {"qwen2", kPlain, {kQwen2}},
+      {"deepseek-r1-qwen", kPlain, {kQwen2}},
+      {"megrez", kPlain, {kQwen2}},
+      {"kormo", kPlain, {kQwen2}},
+      {"stablelm2", kPlain, {kQwen2}},
+      {"hunyuan", kPlain, {kQwen2}},
+      {"grok-2", kPlain, {kQwen2}},
+      {"qwen35", kPlain, {kQwen35}},
+      {"bailingmoe", kPlain, {kBailing}},
+      {"bailingmoe2", kPlain, {kBailing}},
+      {"llada-moe", kPlain, {kBailing}},
+      {"seed-coder", kPlain, {kSeedCoder}},
+      {"gpt-4o", kPlain, {kGpt4o}},
+      {"llama4", kPlain, {kGpt4o}},
+      {"minimax-m2", kPlain, {kGpt4o}},
+      {"tekken", kWhole, {kTekken}},
+      {"deepseek-llm",
+       kPlain,
+       {R"([\r\n])", kDeepseekLlmLetters, kDeepseekLlmSigns, kTrailingSpace,
+        kCjk, R"(\p{N}+)"}},
+      {"deepseek-coder",
+       kPlain,
+       {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"}},
+      {"deepseek-v3", kPlain, {R"(\p{N}{1,3})", kCjkKana, kDeepseekV3}},
+      {"hunyuan-dense", kPlain, {R"(\p{N}{1,3})", kCjkKana, kDeepseekV3}},
+      {"bloom", kPlain, {kBloom}},
+      {"poro-chat", kPlain, {kBloom}},
+      {"gpt3-finnish", kPlain, {kBloom}},
+      {"viking", kPlain, {kBloom, R"(\p{N})"}},
+  };
+  return *kTable;
+}
+
+}  // namespace weft

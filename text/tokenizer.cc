@@ -1,0 +1,262 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "text/bpe.h"
+#include "text/spm.h"
+#include "text/utf8.h"
+
+namespace weft {
+namespace {
+
+struct FamilyRow {
+  absl::string_view name;  // `Vocabulary.model`
+  CreateTokenizerFamily create;
+};
+constexpr FamilyRow kFamilies[] = {
+    {"llama", CreateSpm},
+    {"gpt2", CreateBpe},
+};
+
+// Tokens that end an answer in known models; files seldom say so in their
+// metadata.
+constexpr absl::string_view kEndOfGeneration[] = {
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<|end_of_text|>",
+    "<EOT>",
+    "<|EOT|>",
+    "_<EOT>",
+    "<end_of_utterance>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<｜end▁of▁sentence｜>",
+};
+
+absl::Status Invalid(absl::string_view what, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("vocabulary: ", what, ": ", why));
+}
+
+absl::Status Check(const Vocabulary& vocabulary) {
+  const int count = vocabulary.tokens_size();
+  if (count == 0) return Invalid("tokens", "there are none");
+  if (vocabulary.scores_size() != 0 && vocabulary.scores_size() != count) {
+    return Invalid("scores",
+                   absl::StrCat("there are ", vocabulary.scores_size(), " for ",
+                                count, " tokens"));
+  }
+  for (int id = 0; id < vocabulary.scores_size(); ++id) {
+    if (std::isnan(vocabulary.scores(id))) {
+      return Invalid(absl::StrCat("score of token ", id), "is not a number");
+    }
+  }
+  if (vocabulary.types_size() != 0 && vocabulary.types_size() != count) {
+    return Invalid("types", absl::StrCat("there are ", vocabulary.types_size(),
+                                         " for ", count, " tokens"));
+  }
+  for (int id = 0; id < vocabulary.types_size(); ++id) {
+    if (!Vocabulary::TokenType_IsValid(vocabulary.types(id))) {
+      return Invalid(absl::StrCat("type of token ", id),
+                     absl::StrCat(vocabulary.types(id), " is not a type"));
+    }
+  }
+  const std::pair<absl::string_view, int32_t> ids[] = {
+      {"bos", vocabulary.bos()},
+      {"eos", vocabulary.eos()},
+      {"unknown", vocabulary.unknown()},
+      {"separator", vocabulary.separator()},
+      {"padding", vocabulary.padding()},
+      {"end of turn", vocabulary.end_of_turn()},
+  };
+  for (const auto& [name, id] : ids) {
+    if (id < -1 || id >= count) {
+      return Invalid(absl::StrCat(name, " token"),
+                     absl::StrCat("id ", id, " is not among the ", count,
+                                  " tokens (-1 for none)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Types for a vocabulary that has none: all NORMAL but what can be told apart.
+void FillTypes(Vocabulary& vocabulary) {
+  if (vocabulary.types_size() != 0) return;
+  vocabulary.mutable_types()->Resize(vocabulary.tokens_size(),
+                                     Vocabulary::NORMAL);
+  for (int id = 0;
+       vocabulary.model() == "llama" && id < vocabulary.tokens_size(); ++id) {
+    const std::string& text = vocabulary.tokens(id);
+    if (text.size() == 6 && text.substr(0, 3) == "<0x") {
+      vocabulary.set_types(id, Vocabulary::BYTE);
+    }
+  }
+  for (const int32_t id :
+       {vocabulary.bos(), vocabulary.eos(), vocabulary.end_of_turn(),
+        vocabulary.separator(), vocabulary.padding()}) {
+    if (id >= 0) vocabulary.set_types(id, Vocabulary::CONTROL);
+  }
+  if (vocabulary.unknown() >= 0) {
+    vocabulary.set_types(vocabulary.unknown(), Vocabulary::UNKNOWN);
+  }
+}
+
+absl::Status OutOfRange(int32_t id, int32_t count) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "detokenise: id ", id, ": the vocabulary has ", count, " tokens"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
+    Vocabulary vocabulary) {
+  absl::Status status = Check(vocabulary);
+  if (!status.ok()) return status;
+  FillTypes(vocabulary);
+
+  std::unique_ptr<Tokenizer> made(new Tokenizer);
+  std::string known;
+  for (const FamilyRow& row : kFamilies) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", row.name);
+    if (row.name != vocabulary.model()) continue;
+    auto family = row.create(vocabulary);
+    if (!family.ok()) return family.status();
+    made->family_ = *std::move(family);
+  }
+  if (made->family_ == nullptr) {
+    return Invalid(absl::StrCat("tokeniser model '", vocabulary.model(), "'"),
+                   absl::StrCat("is not known: use one of ", known));
+  }
+
+  const TokenizerFamily& family = *made->family_;
+  const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
+                                                : family.default_add_bos();
+  vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
+  vocabulary.set_add_eos(vocabulary.add_eos() && vocabulary.eos() >= 0);
+  if (!vocabulary.has_add_space_prefix()) {
+    vocabulary.set_add_space_prefix(family.default_add_space_prefix());
+  }
+
+  const int count = vocabulary.tokens_size();
+  made->special_.resize(count);
+  made->ends_generation_.resize(count);
+  for (int id = 0; id < count; ++id) {
+    const std::string& text = vocabulary.tokens(id);
+    const Vocabulary::TokenType type = vocabulary.types(id);
+    const bool ends = id == vocabulary.eos() || id == vocabulary.end_of_turn();
+    const bool special = type == Vocabulary::CONTROL ||
+                         type == Vocabulary::UNKNOWN || ends ||
+                         id == vocabulary.bos();
+    const bool user_defined = type == Vocabulary::USER_DEFINED;
+    made->special_[id] = special;
+    made->ends_generation_[id] =
+        ends ||
+        ((special || user_defined) &&
+         std::find(std::begin(kEndOfGeneration), std::end(kEndOfGeneration),
+                   text) != std::end(kEndOfGeneration));
+    if (user_defined) made->user_defined_.Add(text, id);
+    if (special || user_defined) made->all_special_.Add(text, id);
+  }
+  vocabulary.clear_merges();
+  vocabulary.clear_scores();
+  vocabulary.clear_chat_template();
+  made->vocabulary_ = std::move(vocabulary);
+  return made;
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
+    absl::string_view text, const EncodeOptions& options,
+    bool* bos_in_text) const {
+  if (text.size() >= std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokeniser: text: ", text.size(),
+                     " bytes are too many: pass less than "
+                     "2 GiB at a time"));
+  }
+  const SpecialTokens& special =
+      options.parse_special ? all_special_ : user_defined_;
+  std::vector<int32_t> ids;
+  size_t at = 0;
+  while (at < text.size()) {
+    const SpecialTokens::Match match = special.Find(text, at);
+    const size_t end = match.size > 0 ? match.begin : text.size();
+    if (end > at) {
+      const absl::Status status = family_->Encode(
+          text.substr(at, end - at), vocabulary_.add_space_prefix(), ids);
+      if (!status.ok()) return status;
+    }
+    if (match.size > 0) ids.push_back(match.id);
+    at = end + match.size;
+  }
+
+  const bool has_bos = !ids.empty() && ids.front() == bos();
+  const bool has_eos = !ids.empty() && ids.back() == eos();
+  if (bos_in_text != nullptr) {
+    *bos_in_text = options.add_special && add_bos() && has_bos;
+  }
+  if (options.add_special && add_bos() && !has_bos) {
+    ids.insert(ids.begin(), bos());
+  }
+  if (options.add_special && add_eos() && !has_eos) ids.push_back(eos());
+  return ids;
+}
+
+absl::Status Tokenizer::AppendBytes(int32_t id, const DecodeOptions& options,
+                                    bool* at_start, std::string* bytes) const {
+  if (!InRange(id)) return OutOfRange(id, vocabulary_size());
+  absl::string_view text = TokenToBytes(id);
+  const bool user_defined = vocabulary_.types(id) == Vocabulary::USER_DEFINED;
+  if (special_[id] || user_defined) {
+    if (!special_[id] || !options.skip_special) absl::StrAppend(bytes, text);
+    *at_start = true;
+    return absl::OkStatus();
+  }
+  if (text.empty()) return absl::OkStatus();
+  if (*at_start && vocabulary_.add_space_prefix() && text.front() == ' ') {
+    text.remove_prefix(1);
+  }
+  *at_start = false;
+  absl::StrAppend(bytes, text);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Tokenizer::DecodeBytes(
+    absl::Span<const int32_t> ids, const DecodeOptions& options) const {
+  std::string bytes;
+  bool at_start = !options.continues_text;
+  for (const int32_t id : ids) {
+    const absl::Status status = AppendBytes(id, options, &at_start, &bytes);
+    if (!status.ok()) return status;
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::string> Tokenizer::Decode(
+    absl::Span<const int32_t> ids, const DecodeOptions& options) const {
+  const auto bytes = DecodeBytes(ids, options);
+  if (!bytes.ok()) return bytes.status();
+  return RepairUtf8(*bytes);
+}
+
+absl::string_view Tokenizer::TokenToBytes(int32_t id) const {
+  const bool own_text =
+      special_[id] || vocabulary_.types(id) == Vocabulary::USER_DEFINED;
+  return own_text ? Piece(id) : family_->Bytes(id);
+}
+
+size_t Tokenizer::MemoryBytes() const {
+  return sizeof(*this) + vocabulary_.SpaceUsedLong() + family_->MemoryBytes() +
+         user_defined_.MemoryBytes() + all_special_.MemoryBytes() +
+         (special_.capacity() + ends_generation_.capacity()) / 8;
+}
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// What a tokeniser family (SentencePiece BPE, byte-level BPE, ...) implements.
+// A new one is one file and one row in tokenizer.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "text/vocabulary.pb.h"
+
+namespace weft {
+
+// Thread-safe.
+class TokenizerFamily {
+ public:
+  virtual ~TokenizerFamily() = default;
+
+  // Appends the ids of `text`, any bytes in which no special token is left.
+  // `space_prefix`: whether `text` begins anew (it opens the whole text, or
+  // follows a special token) and the vocabulary wants a space put before it.
+  virtual absl::Status Encode(absl::string_view text, bool space_prefix,
+                              std::vector<int32_t>& ids) const = 0;
+
+  // The bytes that a token stands for. Not called for control and user-defined
+  // tokens: those stand for their own text.
+  virtual absl::string_view Bytes(int32_t id) const = 0;
+
+  // Defaults for what a model's file need not say.
+  virtual bool default_add_bos() const = 0;
+  virtual bool default_add_space_prefix() const = 0;
+
+  virtual size_t MemoryBytes() const = 0;
+};
+
+using CreateTokenizerFamily =
+    absl::StatusOr<std::unique_ptr<const TokenizerFamily>> (*)(
+        const Vocabulary& vocabulary);
+
+}  // namespace weft
