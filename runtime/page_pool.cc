@@ -1,0 +1,75 @@
+#include "runtime/page_pool.h"
+
+#include "absl/strings/str_cat.h"
+#include "ops/kernels/kernel.h"
+
+namespace weft {
+
+int64_t PagesForTokens(int64_t tokens) {
+  return tokens / kPageTokens + (tokens % kPageTokens != 0);
+}
+
+PagePool::PagePool(int32_t pages, int32_t slots, int64_t pages_per_sequence)
+    : pages_(pages),
+      pages_per_sequence_(pages_per_sequence),
+      table_(slots * pages_per_sequence, -1),
+      held_(slots, 0) {
+  free_.reserve(pages);
+  for (int32_t page = pages - 1; page >= 0; --page) free_.push_back(page);
+}
+
+absl::Status PagePool::CheckArguments(int32_t slot, int64_t tokens) const {
+  if (slot < 0 || slot >= slots()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no such sequence: slot ", slot, ": there are ", slots()));
+  }
+  if (tokens < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot hold sequence: slot ", slot, ": ", tokens, " tokens"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PagePool::Reserve(int32_t slot, int64_t tokens) {
+  absl::Status valid = CheckArguments(slot, tokens);
+  if (!valid.ok()) return valid;
+  const int64_t wanted = PagesForTokens(tokens);
+  if (wanted > pages_per_sequence_) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "sequence is too long: slot ", slot, ": ", tokens,
+        " tokens, the context holds ", pages_per_sequence_ * kPageTokens,
+        ", shorten it or choose a larger context"));
+  }
+  const int64_t needed = wanted - held_[slot];
+  if (needed > free_pages()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "KV cache is full: slot ", slot, ": needs ", needed, " more pages of ",
+        kPageTokens, " tokens, ", free_pages(), " of ", pages_,
+        " are free, wait for another sequence to end or make the cache "
+        "larger"));
+  }
+  int32_t* const row = &table_[slot * pages_per_sequence_];
+  while (held_[slot] < wanted) {
+    row[held_[slot]++] = free_.back();
+    free_.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PagePool::Truncate(int32_t slot, int64_t tokens) {
+  absl::Status valid = CheckArguments(slot, tokens);
+  if (!valid.ok()) return valid;
+  const int64_t kept = PagesForTokens(tokens);
+  int32_t* const row = &table_[slot * pages_per_sequence_];
+  // From the end, so that the same pages come back in the same order.
+  while (held_[slot] > kept) {
+    int32_t& page = row[--held_[slot]];
+    free_.push_back(page);
+    page = -1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PagePool::Release(int32_t slot) { return Truncate(slot, 0); }
+
+}  // namespace weft
