@@ -1,0 +1,33 @@
+"""Compiler flags of each instruction set: the only place that names them."""
+
+_AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+_AVX512 = _AVX2 + [
+    "-mavx512f",
+    "-mavx512bw",
+    "-mavx512vl",
+    "-mavx512dq",
+    "-mprefer-vector-width=512",
+]
+
+_FLAGS = {
+    "avx2": _AVX2,
+    "avx512": _AVX512,
+    "avx512vnni": _AVX512 + ["-mavx512vnni"],
+    "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],
+}
+
+# Vectors wider than the baseline's registers stay inside one file, so their
+# calling convention does not matter; and GCC 12 takes its own
+# _mm512_undefined_ps for an uninitialised variable.
+_COMMON = ["-O3", "-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
+
+def isa_copts(isa):
+    """copts of a library for one x86 instruction set.
+
+    On another processor the library is compiled without them, and its files are
+    empty there.
+    """
+    return _COMMON + select({
+        "//ops/kernels:x86_64": _FLAGS[isa],
+        "//conditions:default": [],
+    })
