@@ -16,8 +16,10 @@ _FLAGS = {
     "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],
 }
 
-# -Wno-psabi: vectors wider than the baseline's registers stay inside one file.
-_COMMON = ["-O3", "-Wno-psabi"]
+# Vectors wider than the baseline's registers stay inside one file, so their
+# calling convention does not matter; and GCC 12 takes its own
+# _mm512_undefined_ps for an uninitialised variable.
+_COMMON = ["-O3", "-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
 
 def isa_copts(isa):
     """copts of a library for one x86 instruction set.

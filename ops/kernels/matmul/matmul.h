@@ -5,10 +5,11 @@
 // whatever the number of rows, threads or tiles ("blocks of 32 in order"):
 //   sum = 0
 //   for each block b of 32 columns, in order:
-//     with one scale per 32:   sum = fma(float(dot of 32 integers), ws * xs,
-//     sum) with one per 16:         the same for the two halves in order with a
-//     minimum per 32:   then sum = fma(scaled_sum, -wm, sum) with a minimum per
-//     16:   per half: sum = fma(xs * float(half sum), -wm, sum)
+//     one scale per 32:    sum = fma(float(dot of 32 integers), ws * xs, sum)
+//       with a minimum:    then sum = fma(scaled_sum, -wm, sum)
+//     one scale per 16:    for the two halves in order,
+//                          sum = fma(float(dot of 16 integers), ws * xs, sum)
+//       with a minimum:    then sum = fma(xs * float(half sum), -wm, sum)
 // where the integer dot is exact, ws = float(d) * float(sub-scale) rounded once
 // and wm likewise (types with one scale have sub-scale 1, no rounding). After
 // the sum: + bias, then the epilogue.
@@ -39,7 +40,8 @@ struct MatmulArgs {
   const uint8_t* weight;
   // Rows of w. For the gate epilogues: rows of gate and up together.
   int64_t weight_rows;
-  const float* bias;  // [weight_rows] or null
+  // [weight_rows] or null. For the gate epilogues: all of gate's, then up's.
+  const float* bias;
   MatmulEpilogue epilogue;
   float* y;
   int64_t y_row_bytes;

@@ -1,0 +1,76 @@
+// The compiler's own detection reads CPUID and XCR0 (state that the operating
+// system saves); on AArch64 the kernel's auxiliary vector says.
+
+#include "ops/kernels/cpu.h"
+
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace weft {
+namespace {
+
+struct IsaName {
+  Isa isa;
+  const char* name;
+};
+
+constexpr IsaName kNames[] = {
+    {Isa::kRef, "ref"},
+    {Isa::kAvx2, "avx2"},
+    {Isa::kAvx512, "avx512"},
+    {Isa::kAvx512Vnni, "avx512vnni"},
+    {Isa::kAvx512Bf16, "avx512bf16"},
+    {Isa::kNeon, "neon"},
+    {Isa::kNeonDot, "neondot"},
+};
+
+bool IsNeon(Isa isa) { return isa == Isa::kNeon || isa == Isa::kNeonDot; }
+
+}  // namespace
+
+const char* Name(Isa isa) {
+  for (const IsaName& row : kNames) {
+    if (row.isa == isa) return row.name;
+  }
+  return "unknown";
+}
+
+std::optional<Isa> IsaFromName(absl::string_view name) {
+  for (const IsaName& row : kNames) {
+    if (name == row.name) return row.isa;
+  }
+  return std::nullopt;
+}
+
+Isa DetectIsa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c")) {
+    return Isa::kRef;
+  }
+  if (!__builtin_cpu_supports("avx512f") ||
+      !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") ||
+      !__builtin_cpu_supports("avx512dq")) {
+    return Isa::kAvx2;
+  }
+  if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Vnni;
+  return Isa::kAvx512Bf16;
+#elif defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? Isa::kNeonDot
+                                                    : Isa::kNeon;
+#else
+  return Isa::kRef;
+#endif
+}
+
+bool Includes(Isa cap, Isa needed) {
+  if (needed == Isa::kRef) return true;
+  return IsNeon(cap) == IsNeon(needed) && needed <= cap;
+}
+
+}  // namespace weft

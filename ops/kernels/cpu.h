@@ -1,0 +1,37 @@
+// The instruction sets that kernels are written for, and which of them this
+// processor and its operating system offer.
+//
+// An Isa is a cumulative cap: kAvx512Vnni stands for AVX2, AVX-512 and VNNI
+// together. Thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+namespace weft {
+
+enum class Isa {
+  kRef,         // portable C++
+  kAvx2,        // AVX2, FMA, F16C
+  kAvx512,      // and AVX-512 F, BW, VL, DQ
+  kAvx512Vnni,  // and int8 dot products
+  kAvx512Bf16,  // and bfloat16 dot products
+  kNeon,        // Advanced SIMD of AArch64
+  kNeonDot,     // and int8 dot products (FEAT_DotProd)
+};
+
+// Lower case, as in kernel names: ref avx2 avx512 avx512vnni avx512bf16 neon
+// neondot.
+const char* Name(Isa isa);
+
+// Case matters. Empty when unknown.
+std::optional<Isa> IsaFromName(absl::string_view name);
+
+// The highest that this machine runs.
+Isa DetectIsa();
+
+// Whether a kernel that needs `needed` may run under the cap `cap`.
+bool Includes(Isa cap, Isa needed);
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+// What a panel matmul does with finished sums: bias, then the epilogue of
+// matmul.h. Costs nothing that shows: it runs once per tile over the whole
+// depth.
+#pragma once
+
+#include "ops/kernels/matmul/matmul.h"
+#include "ops/kernels/quantized_rows.h"
+#include "ops/kernels/vector.h"
+
+namespace weft {
+namespace {
+
+// Sums of one row of a panel group: up to four panels of 16.
+constexpr int kSumsStride = 64;
+
+WEFT_INLINE F32x16 LoadLanes(const float* p, int n) {
+  return n == 16 ? Load(p) : LoadPart(p, n);
+}
+WEFT_INLINE void StoreLanes(float* p, F32x16 v, int n) {
+  if (n == 16) {
+    Store(p, v);
+  } else {
+    StorePart(p, v, n);
+  }
+}
+
+WEFT_INLINE float* RowAt(float* base, int64_t row_bytes, int64_t row) {
+  return reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(base) +
+                                  row * row_bytes);
+}
+WEFT_INLINE const float* RowAt(const float* base, int64_t row_bytes,
+                               int64_t row) {
+  return reinterpret_cast<const float*>(reinterpret_cast<const uint8_t*>(base) +
+                                        row * row_bytes);
+}
+
+// Lanes of 16 that exist from `first` on.
+WEFT_INLINE int LanesFrom(int64_t first, int64_t count) {
+  const int64_t left = count - first;
+  return static_cast<int>(left < 16 ? left : 16);
+}
+
+// silu(gate) * up of outputs 16 * pair ...; `sums` at the gate panel.
+WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
+                              const float* sums) {
+  F32x16 gate = Load(sums), up = Load(sums + 16);
+  if (args.bias != nullptr) {
+    gate = gate + LoadLanes(args.bias + 16 * pair, n);
+    up = up + LoadLanes(args.bias + args.weight_rows / 2 + 16 * pair, n);
+  }
+  return Silu(gate) * up;
+}
+
+// Finishes `panels` panels from `panel` on, for rows row .. row+rows-1 of x.
+// sums[r * kSumsStride + 16 * i + lane] belongs to panel + i.
+__attribute__((noinline, unused)) void FinishRows(const MatmulArgs& args,
+                                                  int64_t panel, int panels,
+                                                  int64_t row, int rows,
+                                                  const float* sums) {
+  const int64_t outputs = args.weight_rows / 2;  // of the gate epilogues
+  for (int r = 0; r < rows; ++r, sums += kSumsStride) {
+    switch (args.epilogue) {
+      case MatmulEpilogue::kStore:
+      case MatmulEpilogue::kResidual:
+        for (int i = 0; i < panels; ++i) {
+          const int64_t first = kPanelRows * (panel + i);
+          const int n = LanesFrom(first, args.weight_rows);
+          F32x16 y = Load(sums + 16 * i);
+          if (args.bias != nullptr) y = y + LoadLanes(args.bias + first, n);
+          if (args.epilogue == MatmulEpilogue::kResidual) {
+            const float* residual =
+                RowAt(args.residual, args.residual_row_bytes, row + r);
+            y = y + LoadLanes(residual + first, n);
+          }
+          StoreLanes(RowAt(args.y, args.y_row_bytes, row + r) + first, y, n);
+        }
+        break;
+      case MatmulEpilogue::kSiluGate:
+        for (int i = 0; i < panels; i += 2) {
+          const int64_t pair = (panel + i) / 2;
+          const int n = LanesFrom(16 * pair, outputs);
+          StoreLanes(RowAt(args.y, args.y_row_bytes, row + r) + 16 * pair,
+                     GatedLanes(args, pair, n, sums + 16 * i), n);
+        }
+        break;
+      case MatmulEpilogue::kSiluGateQuantize: {
+        const F32x16 low = GatedLanes(args, panel / 2, 16, sums);
+        const F32x16 high = GatedLanes(args, panel / 2 + 1, 16, sums + 32);
+        QuantizeBlock(low, high,
+                      QuantizedBlockAt(args.quantized, args.rows, outputs,
+                                       row + r, panel / 4));
+        break;
+      }
+    }
+  }
+}
+
+// Panels whose sums an epilogue needs together.
+WEFT_INLINE int PanelsTogether(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+    case MatmulEpilogue::kSiluGate:
+      return 2;
+    case MatmulEpilogue::kSiluGateQuantize:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+}  // namespace weft

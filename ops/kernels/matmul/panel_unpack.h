@@ -1,0 +1,281 @@
+// From a packed panel (panel16.h) to what kernels multiply: unsigned bytes,
+// float scales, negated minimums. The one place, per quantisation, where an
+// x86 kernel knows the format.
+//
+// Written on a handful of operations over a whole register, 64 bytes with
+// AVX-512 and 32 with AVX2; `part` counts registers within the 64 bytes or 16
+// lanes of the layout. Unnamed namespace: see vector.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/kernels/matmul/panel16.h"
+#include "ops/kernels/vector.h"
+
+namespace weft {
+namespace {
+
+#if defined(__AVX512BW__)
+
+typedef __m512i ByteVector;
+typedef __m512i IntVector;
+typedef __m512 FloatVector;
+constexpr int kParts = 1;
+
+WEFT_INLINE ByteVector LoadBytes(const void* p) {
+  return _mm512_loadu_si512(p);
+}
+WEFT_INLINE void StoreBytes(void* p, ByteVector a) { _mm512_store_si512(p, a); }
+WEFT_INLINE void StoreFloats(float* p, FloatVector a) { _mm512_store_ps(p, a); }
+WEFT_INLINE ByteVector SplatByte(int x) {
+  return _mm512_set1_epi8(static_cast<char>(x));
+}
+WEFT_INLINE ByteVector And(ByteVector a, ByteVector b) {
+  return _mm512_and_si512(a, b);
+}
+// a | (b & mask).
+WEFT_INLINE ByteVector OrMasked(ByteVector a, ByteVector b, ByteVector mask) {
+  return _mm512_ternarylogic_epi32(a, b, mask, 0xf8);
+}
+// Bits of 16-bit lanes move; the caller masks what crosses bytes.
+WEFT_INLINE ByteVector ShiftRight(ByteVector a, int n) {
+  return n >= 0 ? _mm512_srli_epi16(a, static_cast<unsigned>(n))
+                : _mm512_slli_epi16(a, static_cast<unsigned>(-n));
+}
+// table: 16 bytes; indices below 16.
+WEFT_INLINE ByteVector LookUp(__m128i table, ByteVector index) {
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index);
+}
+WEFT_INLINE FloatVector HalvesToFloats(const uint8_t* p) {
+  return _mm512_cvtph_ps(
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+WEFT_INLINE IntVector UnsignedToInts(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector SignedToInts(const uint8_t* p) {
+  return _mm512_cvtepi8_epi32(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector LowNibble(IntVector a) {
+  return _mm512_and_si512(a, _mm512_set1_epi32(15));
+}
+WEFT_INLINE IntVector HighNibble(IntVector a) {
+  return _mm512_srli_epi32(a, 4);
+}
+WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
+  return _mm512_cvtepi32_ps(a);
+}
+WEFT_INLINE FloatVector Multiply(FloatVector a, FloatVector b) {
+  return _mm512_mul_ps(a, b);
+}
+WEFT_INLINE FloatVector Negate(FloatVector a) {
+  return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
+}
+
+#else
+
+typedef __m256i ByteVector;
+typedef __m256i IntVector;
+typedef __m256 FloatVector;
+constexpr int kParts = 2;
+
+WEFT_INLINE ByteVector LoadBytes(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+WEFT_INLINE void StoreBytes(void* p, ByteVector a) {
+  _mm256_store_si256(static_cast<__m256i*>(p), a);
+}
+WEFT_INLINE void StoreFloats(float* p, FloatVector a) { _mm256_store_ps(p, a); }
+WEFT_INLINE ByteVector SplatByte(int x) {
+  return _mm256_set1_epi8(static_cast<char>(x));
+}
+WEFT_INLINE ByteVector And(ByteVector a, ByteVector b) {
+  return _mm256_and_si256(a, b);
+}
+WEFT_INLINE ByteVector OrMasked(ByteVector a, ByteVector b, ByteVector mask) {
+  return _mm256_or_si256(a, _mm256_and_si256(b, mask));
+}
+WEFT_INLINE ByteVector ShiftRight(ByteVector a, int n) {
+  return n >= 0 ? _mm256_srli_epi16(a, n) : _mm256_slli_epi16(a, -n);
+}
+WEFT_INLINE ByteVector LookUp(__m128i table, ByteVector index) {
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
+}
+WEFT_INLINE FloatVector HalvesToFloats(const uint8_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector UnsignedToInts(const uint8_t* p) {
+  return _mm256_cvtepu8_epi32(
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector SignedToInts(const uint8_t* p) {
+  return _mm256_cvtepi8_epi32(
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector LowNibble(IntVector a) {
+  return _mm256_and_si256(a, _mm256_set1_epi32(15));
+}
+WEFT_INLINE IntVector HighNibble(IntVector a) {
+  return _mm256_srli_epi32(a, 4);
+}
+WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
+  return _mm256_cvtepi32_ps(a);
+}
+WEFT_INLINE FloatVector Multiply(FloatVector a, FloatVector b) {
+  return _mm256_mul_ps(a, b);
+}
+WEFT_INLINE FloatVector Negate(FloatVector a) {
+  return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
+}
+
+#endif
+
+constexpr int kPartBytes = 64 / kParts;  // of quants
+constexpr int kPartLanes = 16 / kParts;  // output rows
+
+// Group g of 32 columns as unsigned bytes: code, or codebook value + 128.
+// `quants` from PanelQuants. g is a constant after unrolling.
+template <class Block>
+WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int g, int part) {
+  using Panel = Panel16<Block>;
+  constexpr int low = Panel::kLowBits, high = Panel::kHighBits;
+  const uint8_t* p = quants + part * kPartBytes;
+  ByteVector codes = LoadBytes(p + 64 * (g % low));
+  if (low == 8) return codes;
+  codes = And(ShiftRight(codes, low * (g / low)), SplatByte((1 << low) - 1));
+  if (high > 0) {
+    constexpr int bits = high > 0 ? high : 1;
+    const ByteVector top = LoadBytes(p + 64 * (low + g % bits));
+    codes = OrMasked(codes, ShiftRight(top, bits * (g / bits) - low),
+                     SplatByte(((1 << bits) - 1) << low));
+  }
+  if (Panel::kCodebook) {
+    const __m128i table = _mm_xor_si128(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIQ4Codebook)),
+        _mm_set1_epi8(-128));
+    codes = LookUp(table, codes);
+  }
+  return codes;
+}
+
+// What one super-block multiplies its integer scales with.
+struct PanelHalves {
+  FloatVector d;
+  FloatVector added;  // m, or minus dmin
+};
+
+// `meta` from PanelMeta.
+template <class Block>
+WEFT_INLINE PanelHalves LoadHalves(const uint8_t* meta, int part) {
+  using Panel = Panel16<Block>;
+  const uint8_t* p =
+      meta + 16 * Panel::kBlocks * Panel::kPlanes + 2 * kPartLanes * part;
+  PanelHalves halves;
+  halves.d = HalvesToFloats(p);
+  halves.added = halves.d;
+  if (Panel::kHasMin) {
+    halves.added = HalvesToFloats(p + 32);
+    if (Panel::kScales != PanelScales::kHalfMin) {
+      halves.added = Negate(halves.added);
+    }
+  }
+  return halves;
+}
+
+// Scale of columns 16h .. 16h+15 (h = 0 when there is one scale per 32) of
+// block k of the super-block.
+template <class Block>
+WEFT_INLINE FloatVector UnpackScale(const PanelHalves& halves,
+                                    const uint8_t* meta, int k, int h,
+                                    int part) {
+  using Panel = Panel16<Block>;
+  const uint8_t* plane =
+      meta + 16 * (k * Panel::kPlanes + h) + kPartLanes * part;
+  switch (Panel::kScales) {
+    case PanelScales::kSubScale:
+      return Multiply(halves.d, IntsToFloats(SignedToInts(plane)));
+    case PanelScales::kSubScaleMin:
+      return Multiply(halves.d, IntsToFloats(UnsignedToInts(plane)));
+    case PanelScales::kNibbleScaleMin:
+      return Multiply(halves.d, IntsToFloats(LowNibble(UnsignedToInts(plane))));
+    default:
+      return halves.d;
+  }
+}
+
+// Minus the minimum, likewise.
+template <class Block>
+WEFT_INLINE FloatVector UnpackNegativeMin(const PanelHalves& halves,
+                                          const uint8_t* meta, int k, int h,
+                                          int part) {
+  using Panel = Panel16<Block>;
+  const uint8_t* plane =
+      meta + 16 * (k * Panel::kPlanes + h) + kPartLanes * part;
+  switch (Panel::kScales) {
+    case PanelScales::kSubScaleMin:
+      return Multiply(halves.added, IntsToFloats(UnsignedToInts(plane + 16)));
+    case PanelScales::kNibbleScaleMin:
+      return Multiply(halves.added,
+                      IntsToFloats(HighNibble(UnsignedToInts(plane))));
+    default:
+      return halves.added;
+  }
+}
+
+// Two panels unpacked for the whole depth, in scratch of UnpackedPairBytes.
+struct UnpackedPair {
+  const uint8_t* quants[2];  // [depth / 32][8 groups][64]
+  // Per 32 columns: scales [scales per 32][2 panels][16], then minus the
+  // minimums, likewise, if the type has them.
+  const float* scales;
+};
+
+template <class Block>
+__attribute__((noinline)) UnpackedPair UnpackPair(const uint8_t* const panel[2],
+                                                  int64_t depth,
+                                                  uint8_t* scratch) {
+  using Panel = Panel16<Block>;
+  constexpr int per_32 = Panel::kScalesPer32;
+  UnpackedPair pair;
+  float* all_scales =
+      reinterpret_cast<float*>(scratch + 2 * UnpackedQuantBytes<Block>(depth));
+  pair.scales = all_scales;
+  for (int v = 0; v < 2; ++v) {
+    uint8_t* bytes = scratch + v * UnpackedQuantBytes<Block>(depth);
+    pair.quants[v] = Panel::kQuantsFirst ? panel[v] : bytes;
+    float* scales = all_scales + 16 * v;
+    for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
+      const uint8_t* meta = panel[v] + PanelMeta<Block>(s, depth);
+      for (int k = 0; k < Panel::kBlocks; ++k) {
+        const uint8_t* quants =
+            panel[v] + PanelQuants<Block>(s * Panel::kBlocks + k);
+        for (int part = 0; part < kParts; ++part) {
+          if (!Panel::kQuantsFirst) {
+#pragma GCC unroll 8
+            for (int g = 0; g < 8; ++g) {
+              StoreBytes(bytes + 64 * g + kPartBytes * part,
+                         UnpackGroup<Block>(quants, g, part));
+            }
+          }
+          const PanelHalves halves = LoadHalves<Block>(meta, part);
+          for (int h = 0; h < per_32; ++h) {
+            float* to = scales + 32 * h + kPartLanes * part;
+            StoreFloats(to, UnpackScale<Block>(halves, meta, k, h, part));
+            if (Panel::kHasMin) {
+              StoreFloats(to + 32 * per_32,
+                          UnpackNegativeMin<Block>(halves, meta, k, h, part));
+            }
+          }
+        }
+        bytes += 512;
+        scales += UnpackedScaleFloats<Block>();
+      }
+    }
+  }
+  return pair;
+}
+
+}  // namespace
+}  // namespace weft
