@@ -1,0 +1,364 @@
+#include "loaders/model_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "loaders/utf8.h"
+
+namespace weft {
+namespace {
+
+constexpr uint64_t kMaxDimension = uint64_t{1} << 24;
+constexpr uint64_t kMaxContext = uint64_t{1} << 40;
+constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
+constexpr char kArchitecture[] = "general.architecture";
+constexpr char kTokens[] = "tokenizer.ggml.tokens";
+
+// Keys that change the result, with the values that mean "as if absent".
+struct ChangesResult {
+  absl::string_view key;
+  double neutral;
+  double also_neutral;
+};
+constexpr ChangesResult kChangesResult[] = {
+    {"attention.causal", 1, 1},
+    {"attention.clamp_kqv", 0, 0},
+    {"attention.max_alibi_bias", 0, 0},
+    {"attention.scale", 0, 0},
+    {"attn_logit_softcapping", 0, 0},
+    {"embedding_scale", 0, 1},
+    {"expert_count", 0, 0},
+    {"final_logit_softcapping", 0, 0},
+    {"logit_scale", 0, 1},
+    {"residual_scale", 0, 1},
+    {"rope.scaling.attn_factor", 0, 1},
+    {"use_parallel_residual", 0, 0},
+};
+
+class ConfigReader {
+ public:
+  ConfigReader(const GgufFile& file, const ModelTraits& traits,
+               std::string architecture)
+      : file_(file), traits_(traits) {
+    config_.architecture = std::move(architecture);
+  }
+
+  absl::StatusOr<ModelConfig> Run() {
+    for (auto step : {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
+                      &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
+                      &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
+                      &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
+                      &ConfigReader::ReadVocabularySize}) {
+      const absl::Status status = (this->*step)();
+      if (!status.ok()) return status;
+    }
+    return std::move(config_);
+  }
+
+ private:
+  std::string Key(absl::string_view name) const {
+    return absl::StrCat(config_.architecture, ".", name);
+  }
+
+  bool Handles(absl::string_view name) const {
+    return std::find(traits_.handled_keys.begin(), traits_.handled_keys.end(),
+                     name) != traits_.handled_keys.end();
+  }
+
+  absl::Status ReadName() {
+    auto name = file_.OptionalString("general.name");
+    if (!name.ok()) return name.status();
+    config_.name = name->value_or("");
+    if (!IsValidUtf8(config_.name)) {
+      return file_.BadValue("general.name", QuoteForMessage(config_.name),
+                            "UTF-8 text");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RefuseUnhandled() {
+    for (const ChangesResult& row : kChangesResult) {
+      const std::string key = Key(row.key);
+      const GgufValue* value = file_.FindValue(key);
+      if (value == nullptr || Handles(row.key)) continue;
+      std::optional<double> number = value->ToDouble();
+      if (const auto flag = value->ToBool(); flag.has_value()) number = *flag;
+      if (number == row.neutral || number == row.also_neutral) continue;
+      if (row.key == "expert_count") {
+        return file_.BadValue(key, value->Print(),
+                              "0: mixture of experts (MoE) is not supported "
+                              "for this architecture");
+      }
+      return file_.BadValue(key, value->Print(),
+                            absl::StrCat(row.neutral,
+                                         ": it is not supported for this "
+                                         "architecture"));
+    }
+    return absl::OkStatus();
+  }
+
+  // An integer from `min` to `max`. With `per_block` the file may also hold an
+  // array with one number per block, if all are equal.
+  absl::StatusOr<std::optional<int64_t>> OptionalInRange(
+      absl::string_view name, uint64_t min, uint64_t max,
+      bool per_block = false) const {
+    const std::string key = Key(name);
+    const std::string range = absl::StrCat(min, " to ", max);
+    const GgufValue* value = file_.FindValue(key);
+    uint64_t number = 0;
+    if (per_block && value != nullptr && value->is_array()) {
+      auto elements = file_.GetInts(key);
+      if (!elements.ok()) return elements.status();
+      if (static_cast<int64_t>(elements->size()) != config_.block_count) {
+        return file_.BadValue(key,
+                              absl::StrCat("an array of ", elements->size()),
+                              absl::StrCat("one number, or one per block (",
+                                           config_.block_count, ")"));
+      }
+      const int64_t first = elements->front();
+      for (int64_t element : *elements) {
+        if (element != first) {
+          return file_.BadValue(
+              key, absl::StrCat("an array with ", first, " and ", element),
+              "the same number for all blocks: blocks of different sizes are "
+              "not supported");
+        }
+      }
+      if (first < 0) return file_.BadValue(key, absl::StrCat(first), range);
+      number = static_cast<uint64_t>(first);
+    } else {
+      auto scalar = file_.OptionalUint(key);
+      if (!scalar.ok()) return scalar.status();
+      if (!scalar->has_value()) return std::optional<int64_t>();
+      number = **scalar;
+    }
+    if (number < min || number > max) {
+      return file_.BadValue(key, absl::StrCat(number), range);
+    }
+    return std::optional<int64_t>(static_cast<int64_t>(number));
+  }
+
+  absl::Status InRange(absl::string_view name, uint64_t min, uint64_t max,
+                       bool per_block, int64_t* out) const {
+    auto value = OptionalInRange(name, min, max, per_block);
+    if (!value.ok()) return value.status();
+    if (!value->has_value()) {
+      return file_.MissingKey(Key(name), absl::StrCat(min, " to ", max));
+    }
+    *out = **value;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadDimensions() {
+    absl::Status status = InRange("embedding_length", 1, kMaxDimension, false,
+                                  &config_.embedding_length);
+    if (!status.ok()) return status;
+    // Every block has tensors, so this bounds loops over blocks by the file.
+    uint64_t max_blocks = kMaxBlocks;
+    if (!file_.tensors().empty()) {
+      max_blocks = std::min<uint64_t>(max_blocks, file_.tensors().size());
+    }
+    status = InRange("block_count", 1, max_blocks, false, &config_.block_count);
+    if (!status.ok()) return status;
+    return InRange("feed_forward_length", 1, kMaxDimension, true,
+                   &config_.feed_forward_length);
+  }
+
+  absl::Status ReadHeads() {
+    constexpr char kHeads[] = "attention.head_count";
+    constexpr char kHeadsKv[] = "attention.head_count_kv";
+    absl::Status status =
+        InRange(kHeads, 1, kMaxDimension, true, &config_.head_count);
+    if (!status.ok()) return status;
+
+    auto kv = OptionalInRange(kHeadsKv, 1, config_.head_count, true);
+    if (!kv.ok()) return kv.status();
+    config_.head_count_kv = kv->value_or(config_.head_count);
+    if (config_.head_count % config_.head_count_kv != 0) {
+      return file_.BadValue(Key(kHeadsKv), absl::StrCat(config_.head_count_kv),
+                            absl::StrCat("a divisor of ", Key(kHeads), " (",
+                                         config_.head_count, ")"));
+    }
+    status = HeadLength("attention.key_length", &config_.key_length);
+    if (!status.ok()) return status;
+    return HeadLength("attention.value_length", &config_.value_length);
+  }
+
+  absl::Status HeadLength(absl::string_view name, int64_t* out) const {
+    auto length = OptionalInRange(name, 1, kMaxDimension);
+    if (!length.ok()) return length.status();
+    if (length->has_value()) {
+      *out = **length;
+      return absl::OkStatus();
+    }
+    if (config_.embedding_length % config_.head_count != 0) {
+      return file_.BadValue(
+          Key("attention.head_count"), absl::StrCat(config_.head_count),
+          absl::StrCat("a divisor of ", Key("embedding_length"), " (",
+                       config_.embedding_length, "), or a key ", Key(name)));
+    }
+    *out = config_.embedding_length / config_.head_count;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadContext() {
+    constexpr char kWindow[] = "attention.sliding_window";
+    const absl::Status status = InRange("context_length", 1, kMaxContext, false,
+                                        &config_.trained_context_length);
+    if (!status.ok()) return status;
+    config_.context_length = config_.trained_context_length;
+    // Converters write 0 for "none".
+    auto window = OptionalInRange(kWindow, 0, kMaxContext);
+    if (!window.ok()) return window.status();
+    config_.sliding_window = window->value_or(0);
+    if (config_.sliding_window > 0 && !Handles(kWindow)) {
+      config_.context_length =
+          std::min(config_.context_length, config_.sliding_window);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEpsilon() {
+    const std::string key = Key(traits_.norm == ModelTraits::Norm::kRms
+                                    ? "attention.layer_norm_rms_epsilon"
+                                    : "attention.layer_norm_epsilon");
+    auto epsilon = file_.GetFloat(key);
+    if (!epsilon.ok()) return epsilon.status();
+    // As float, so that what underflows to 0 is refused too.
+    config_.norm_epsilon = std::abs(*epsilon) <= 1
+                               ? static_cast<float>(*epsilon)
+                               : std::numeric_limits<float>::quiet_NaN();
+    if (!(config_.norm_epsilon > 0)) {
+      return file_.BadValue(key, absl::StrCat(*epsilon),
+                            "a number above 0 and at most 1");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadRope() {
+    if (!traits_.rope) return absl::OkStatus();
+    constexpr char kDimensions[] = "rope.dimension_count";
+    auto dimensions = OptionalInRange(kDimensions, 2, config_.key_length);
+    if (!dimensions.ok()) return dimensions.status();
+    config_.rope_dimension_count = dimensions->value_or(config_.key_length);
+    if (config_.rope_dimension_count % 2 != 0) {
+      return file_.BadValue(
+          Key(dimensions->has_value() ? kDimensions : "attention.key_length"),
+          absl::StrCat(config_.rope_dimension_count),
+          "an even number, since RoPE turns pairs");
+    }
+    auto base = OptionalPositive("rope.freq_base", /*zero_is_absent=*/false);
+    if (!base.ok()) return base.status();
+    config_.rope_freq_base = base->value_or(config_.rope_freq_base);
+    return ReadRopeScaling();
+  }
+
+  absl::Status ReadRopeScaling() {
+    const std::string type_key = Key("rope.scaling.type");
+    auto type = file_.OptionalString(type_key);
+    if (!type.ok()) return type.status();
+    // A factor without a type is linear, as files of 2023 have it.
+    const std::string name = type->value_or("linear");
+    if (name != "linear" && name != "none") {
+      return file_.BadValue(type_key, QuoteForMessage(name),
+                            "'linear' or 'none': other kinds of RoPE scaling "
+                            "are not supported");
+    }
+    for (absl::string_view factor_name :
+         {"rope.scaling.factor", "rope.scale_linear"}) {
+      auto factor = OptionalPositive(factor_name, /*zero_is_absent=*/true);
+      if (!factor.ok()) return factor.status();
+      if (!factor->has_value()) continue;
+      if (name == "linear") config_.rope_position_scale = 1.0f / **factor;
+      break;
+    }
+    return absl::OkStatus();
+  }
+
+  // A number above 0 whose inverse is finite too.
+  absl::StatusOr<std::optional<float>> OptionalPositive(
+      absl::string_view name, bool zero_is_absent) const {
+    constexpr double kMin = 1e-30;
+    constexpr double kMax = 1e30;
+    const std::string key = Key(name);
+    auto value = file_.OptionalFloat(key);
+    if (!value.ok()) return value.status();
+    if (!value->has_value() || (zero_is_absent && **value == 0)) {
+      return std::optional<float>();
+    }
+    if (!(**value >= kMin && **value <= kMax)) {
+      return file_.BadValue(key, absl::StrCat(**value),
+                            "a number above 0, not infinite");
+    }
+    return std::optional<float>(static_cast<float>(**value));
+  }
+
+  absl::Status ReadExperts() {
+    auto count = OptionalInRange("expert_count", 0, kMaxBlocks);
+    if (!count.ok()) return count.status();
+    config_.expert_count = count->value_or(0);
+    if (config_.expert_count == 0) return absl::OkStatus();
+    return InRange("expert_used_count", 1, config_.expert_count, false,
+                   &config_.expert_used_count);
+  }
+
+  absl::Status ReadVocabularySize() {
+    const GgufValue* tokens = file_.FindValue(kTokens);
+    if (tokens != nullptr) {
+      if (!tokens->is_array() || tokens->count() < 1 ||
+          tokens->count() > kMaxDimension) {
+        return file_.BadValue(
+            kTokens, tokens->TypeText(),
+            absl::StrCat("an array of 1 to ", kMaxDimension, " strings"));
+      }
+      config_.vocabulary_size = static_cast<int64_t>(tokens->count());
+      return absl::OkStatus();
+    }
+    auto size = OptionalInRange("vocab_size", 1, kMaxDimension);
+    if (!size.ok()) return size.status();
+    const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
+    if (size->has_value()) {
+      config_.vocabulary_size = **size;
+    } else if (embedding != nullptr && embedding->dims.size() == 2) {
+      config_.vocabulary_size = embedding->dims[1];
+    } else {
+      return file_.MissingKey(kTokens, "the vocabulary");
+    }
+    return absl::OkStatus();
+  }
+
+  const GgufFile& file_;
+  const ModelTraits& traits_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadArchitecture(const GgufFile& file) {
+  auto architecture = file.GetString(kArchitecture);
+  if (!architecture.ok()) return architecture.status();
+  // It is the prefix of all further keys and stands in messages.
+  constexpr size_t kMaxLength = 64;
+  const bool plain = std::all_of(
+      architecture->begin(), architecture->end(), [](unsigned char c) {
+        return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
+      });
+  if (architecture->empty() || architecture->size() > kMaxLength || !plain) {
+    return file.BadValue(kArchitecture, QuoteForMessage(*architecture),
+                         "a name of up to 64 letters, digits and dashes");
+  }
+  return architecture;
+}
+
+absl::StatusOr<ModelConfig> ReadModelConfig(const GgufFile& file,
+                                            const ModelTraits& traits) {
+  auto architecture = ReadArchitecture(file);
+  if (!architecture.ok()) return architecture.status();
+  return ConfigReader(file, traits, *std::move(architecture)).Run();
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// The hyper-parameters of a model, read from a file's metadata and checked.
+//
+// Keys are those of the GGUF specification, `<architecture>.*`. After the
+// checks every number may be used as a divisor, a dimension or a loop bound:
+// dimensions are at most 2^24, so a product of two fits an int64 easily, and
+// block_count is at most the number of tensors. Whether the tensors really have
+// these dimensions is checked where they are taken (weights.h).
+//
+// A file may also hold keys that change what the model computes (soft-capping,
+// ALiBi, experts, ...). A key of that kind that the architecture does not
+// handle is an error: ignoring it would run another model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "loaders/gguf.h"
+
+namespace weft {
+
+// What an architecture wants read, and what it can do.
+struct ModelTraits {
+  enum class Norm { kRms, kLayer };
+  Norm norm = Norm::kRms;
+  bool rope = true;
+  // Keys without the architecture's prefix, such as "expert_count" or
+  // "attention.sliding_window", that its builder obeys. See kChangesResult in
+  // model_config.cc for all of them.
+  std::vector<absl::string_view> handled_keys;
+};
+
+struct ModelConfig {
+  std::string architecture;  // `general.architecture`
+  std::string name;          // `general.name`, or empty
+
+  // Tokens the model may see at once. When there is a sliding window that the
+  // architecture does not handle, this is at most the window: up to there,
+  // attention with and without it are the same.
+  int64_t context_length = 0;
+  // As the file says.
+  int64_t trained_context_length = 0;
+  int64_t sliding_window = 0;  // tokens; 0: none
+
+  int64_t embedding_length = 0;
+  int64_t block_count = 0;
+  int64_t feed_forward_length = 0;
+  int64_t head_count = 0;
+  int64_t head_count_kv = 0;  // divides head_count; default head_count
+  // Elements per head; default embedding_length / head_count.
+  int64_t key_length = 0;
+  int64_t value_length = 0;
+  // Entries of the vocabulary: those of the token list; without one,
+  // `vocab_size`, and then the rows of the embedding.
+  int64_t vocabulary_size = 0;
+
+  float norm_epsilon = 0;  // of the norm that the traits name
+
+  // Rotation (unset when the traits say there is none): the first
+  // rope_dimension_count elements of a head turn, an even number, default
+  // key_length. A position is multiplied by rope_position_scale (linear
+  // scaling: 1 / factor) before it meets the frequencies.
+  int64_t rope_dimension_count = 0;
+  float rope_freq_base = 10000;
+  float rope_position_scale = 1;
+
+  int64_t expert_count = 0;  // above 0 only when handled
+  int64_t expert_used_count = 0;
+};
+
+// `general.architecture`: which builder a file wants, before any other key is
+// read.
+absl::StatusOr<std::string> ReadArchitecture(const GgufFile& file);
+
+// Errors name the key, what was found and what was expected.
+absl::StatusOr<ModelConfig> ReadModelConfig(const GgufFile& file,
+                                            const ModelTraits& traits = {});
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+#include "loaders/weights.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace weft {
+namespace {
+
+bool FollowsFromMetadata(absl::string_view name) {
+  absl::ConsumeSuffix(&name, ".weight");
+  return absl::EndsWith(name, ".attn_rot_embd") ||
+         absl::EndsWith(name, ".rotary_emb.inv_freq");
+}
+
+absl::Span<const int64_t> WithoutTrailingOnes(absl::Span<const int64_t> dims) {
+  while (!dims.empty() && dims.back() == 1) dims.remove_suffix(1);
+  return dims;
+}
+
+}  // namespace
+
+WeightReader::WeightReader(const GgufFile& file)
+    : file_(file), used_(file.tensors().size(), false) {}
+
+absl::StatusOr<const GgufTensor*> WeightReader::Optional(
+    absl::string_view name, absl::Span<const int64_t> dims) {
+  const GgufTensor* tensor = file_.FindTensor(name);
+  if (tensor == nullptr) return tensor;
+  if (WithoutTrailingOnes(dims) != WithoutTrailingOnes(tensor->dims)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bad tensor ", QuoteForMessage(name), ": ", tensor->file->path(),
+        ": its shape is ", tensor->ShapeText(), ", expected ",
+        GgufShapeText(dims), ": make it agree with the metadata"));
+  }
+  used_[tensor - file_.tensors().data()] = true;
+  return tensor;
+}
+
+absl::StatusOr<const GgufTensor*> WeightReader::Require(
+    absl::string_view name, absl::Span<const int64_t> dims) {
+  auto tensor = Optional(name, dims);
+  if (tensor.ok() && *tensor == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        "missing tensor ", QuoteForMessage(name), ": ", file_.path(),
+        ": expected shape ", GgufShapeText(dims), ": use a complete model"));
+  }
+  return tensor;
+}
+
+absl::StatusOr<const GgufTensor*> WeightReader::Require(
+    absl::string_view name, std::initializer_list<int64_t> dims) {
+  return Require(name, absl::MakeConstSpan(dims.begin(), dims.size()));
+}
+
+absl::StatusOr<const GgufTensor*> WeightReader::Optional(
+    absl::string_view name, std::initializer_list<int64_t> dims) {
+  return Optional(name, absl::MakeConstSpan(dims.begin(), dims.size()));
+}
+
+absl::Status WeightReader::CheckAllUsed() const {
+  for (size_t i = 0; i < used_.size(); ++i) {
+    const GgufTensor& tensor = file_.tensors()[i];
+    if (used_[i] || FollowsFromMetadata(tensor.name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unused tensor ", QuoteForMessage(tensor.name), ": ",
+        tensor.file->path(), ": this architecture has no place for it: the ",
+        "result would not be that of the model, so use one of a supported ",
+        "kind"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,52 @@
+// Takes the tensors of a model by name, with the shape that its
+// hyper-parameters demand, and makes sure that none is left over.
+//
+// A builder asks for each weight through one WeightReader and calls
+// CheckAllUsed at the end: a missing tensor, one of another shape and one that
+// nobody asked for are errors, so a model never runs with less than its file
+// holds. Not thread-safe (it keeps account of what was taken).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "loaders/gguf.h"
+
+namespace weft {
+
+class WeightReader {
+ public:
+  // `file` must outlive the reader and the pointers that it gives.
+  explicit WeightReader(const GgufFile& file);
+
+  // `dims` in GGUF order, row length first; the tensor must have exactly these,
+  // but for dimensions of 1 at the end.
+  // Taking a tensor twice is fine (a tied embedding).
+  absl::StatusOr<const GgufTensor*> Require(absl::string_view name,
+                                            absl::Span<const int64_t> dims);
+  absl::StatusOr<const GgufTensor*> Require(
+      absl::string_view name, std::initializer_list<int64_t> dims);
+  // Null when there is no such tensor; another shape is an error here too.
+  absl::StatusOr<const GgufTensor*> Optional(absl::string_view name,
+                                             absl::Span<const int64_t> dims);
+  absl::StatusOr<const GgufTensor*> Optional(
+      absl::string_view name, std::initializer_list<int64_t> dims);
+
+  // Names the first tensor of the file that was never taken. Tables of the
+  // plain RoPE frequencies that old converters stored per block
+  // (`*.attn_rot_embd`,
+  // `*.attention.rotary_emb.inv_freq`) do not count: they follow from
+  // `rope.freq_base`.
+  absl::Status CheckAllUsed() const;
+
+ private:
+  const GgufFile& file_;
+  std::vector<bool> used_;  // by index in file_.tensors()
+};
+
+}  // namespace weft
