@@ -12,12 +12,10 @@ namespace weft {
 namespace quantize {
 namespace {
 
-// Measured on the default model: wider ranges or more steps gain below 0.1%.
 constexpr Starts kStarts4 = {0.75f, 1.3f, 22, true};
 constexpr Starts kStarts5 = {0.85f, 1.15f, 16, true};
 constexpr Starts kLineStarts4 = {0.85f, 1.25f, 16, false};
 constexpr Starts kLineStarts5 = {0.9f, 1.1f, 12, false};
-constexpr float kEmphasis = 0.0f;
 
 // Integers 0..31 (offset added where the type has one) into nibbles and fifth
 // bits.
@@ -36,8 +34,8 @@ template <int offset>
 uint16_t Symmetric(const float* x, const Starts& starts, uint8_t q[32]) {
   using Levels = LinearLevels<-offset, offset - 1>;
   float weights[32];
-  FillWeights<32>(x, kEmphasis, weights);
-  const uint16_t d = F32ToF16(FitScale<Levels, 32>(x, weights, starts));
+  FillWeights<32>(x, weights);
+  const uint16_t d = ToStoredF16(FitScale<Levels, 32>(x, weights, starts));
   const float inverse = Inverse(F16ToF32(d));
   for (int i = 0; i < 32; ++i) {
     q[i] = static_cast<uint8_t>(Levels::Nearest(x[i] * inverse) + offset);
@@ -53,9 +51,15 @@ struct ScaleAndMin {
 template <int max_quant>
 ScaleAndMin Line(const float* x, const Starts& starts, uint8_t q[32]) {
   float weights[32];
-  FillWeights<32>(x, kEmphasis, weights);
+  FillWeights<32>(x, weights);
   const LineFit fit = FitLine<max_quant, false, 32>(x, weights, starts);
-  const ScaleAndMin stored = {F32ToF16(fit.scale), F32ToF16(fit.base)};
+  ScaleAndMin stored = {ToStoredF16(fit.scale), ToStoredF16(fit.base)};
+  if (stored.d == 0) {
+    // All values alike, or a scale below float16: the mean serves best.
+    float sum = 0.0f;
+    for (int i = 0; i < 32; ++i) sum += x[i] / 32.0f;
+    stored.m = ToStoredF16(sum);
+  }
   const float inverse = Inverse(F16ToF32(stored.d)), base = F16ToF32(stored.m);
   for (int i = 0; i < 32; ++i) {
     q[i] = static_cast<uint8_t>(
@@ -116,7 +120,7 @@ void ToQ8_0(const float* src, void* dst, int64_t n) {
     const float* x = src + 32 * b;
     float largest = 0.0f;
     for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
-    blocks[b].d = F32ToF16(largest / 127.0f);
+    blocks[b].d = ToStoredF16(largest / 127.0f);
     const float inverse = Inverse(F16ToF32(blocks[b].d));
     for (int i = 0; i < 32; ++i) {
       blocks[b].qs[i] =

@@ -35,7 +35,12 @@ inline float RoundToInteger(float value) {
   return (value + kShift) - kShift;
 }
 
-inline float RoundToF16(float value) { return F16ToF32(F32ToF16(value)); }
+// Least squares may put a scale just beyond the largest float16.
+inline uint16_t ToStoredF16(float value) {
+  return F32ToF16(std::min(std::max(value, -65504.0f), 65504.0f));
+}
+
+inline float RoundToF16(float value) { return F16ToF32(ToStoredF16(value)); }
 
 inline float Inverse(float scale) {
   return scale != 0.0f ? 1.0f / scale : 0.0f;
@@ -47,13 +52,19 @@ inline float LaneSum(const float lanes[kLanes]) {
   return sum;
 }
 
-// Weights 1 + emphasis * x^2 / mean(x^2): plain squared error at emphasis 0;
-// more of it protects large values, which carry more of a dot product.
+// Weights 1 + kEmphasis * x^2 / mean(x^2). 0 is plain squared error, right when
+// activations are independent of weights; a little more protects large values,
+// which carry more of a dot product. Measured on the default model at 0, 0.1,
+// 0.25, 0.5, geometric means over the block types relative to files of the
+// usual quantiser: error weighted by x^2 1.04, 0.99, 0.96, 0.94; squared error
+// of logits 0.84, 0.87, 0.87, 0.89, single types moving by 10% either way.
+constexpr float kEmphasis = 0.1f;
+
 template <int n>
-void FillWeights(const float* x, float emphasis, float* weights) {
+void FillWeights(const float* x, float* weights) {
   float squares = 0.0f;
   for (int i = 0; i < n; ++i) squares += x[i] * x[i];
-  const float factor = squares > 0.0f ? emphasis * n / squares : 0.0f;
+  const float factor = squares > 0.0f ? kEmphasis * n / squares : 0.0f;
   // The square of subnormals may vanish although the values do not.
   const bool usable = std::isfinite(factor);
   for (int i = 0; i < n; ++i) {
@@ -184,6 +195,16 @@ float ErrorAt(const float* x, const float* w, float scale) {
   return LaneSum(error);
 }
 
+// Squared error of storing nothing but zeros. Scales below float16 may do no
+// better.
+inline float ZeroError(const float* x, const float* w) {
+  float error[kLanes] = {};
+  for (int i = 0; i < kSuperBlockSize; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) error[l] += w[i + l] * x[i + l] * x[i + l];
+  }
+  return LaneSum(error);
+}
+
 // A super-block of symmetric groups: value = float(d) * scales[g] * level.
 template <int group>
 struct ScaledSuperBlock {
@@ -207,9 +228,9 @@ ScaledSuperBlock<group> FitScaledSuperBlock(const float* x, const float* w,
   if (extreme == 0.0f) return best;
 
   float d = RoundToF16(extreme / scale_low);
-  float best_error = INFINITY;
+  float best_error = ZeroError(x, w);  // that of `best`, all zeros
   for (int round = 0; round < 3; ++round) {
-    ScaledSuperBlock<group> block = {F32ToF16(d), {}};
+    ScaledSuperBlock<group> block = {ToStoredF16(d), {}};
     float error = 0.0f, product = 0.0f, square = 0.0f;
     for (int g = 0; g < kGroups; ++g) {
       const float* gx = x + g * group;
@@ -256,15 +277,18 @@ struct LineFit {
 
 // Least squares for the integers that (x - base) * inverse gives. With
 // base_limited the base is kept at or below 0 (the K types store only such
-// minimums).
+// minimums). Sums run over x - origin, a value near the data: a far-off range
+// would lose its digits.
 template <int max_quant, bool base_limited, int n>
-LineFit RefitLine(const float* x, const float* w, float inverse, float base) {
+LineFit RefitLine(const float* x, const float* w, float inverse, float base,
+                  float origin) {
   float w_[kLanes] = {}, q_[kLanes] = {}, x_[kLanes] = {};
   float qq_[kLanes] = {}, xq_[kLanes] = {}, xx_[kLanes] = {};
   for (int i = 0; i < n; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) {
-      const float v = x[i + l], weight = w[i + l];
-      const float q = LinearLevels<0, max_quant>::Nearest((v - base) * inverse);
+      const float v = x[i + l] - origin, weight = w[i + l];
+      const float q =
+          LinearLevels<0, max_quant>::Nearest((x[i + l] - base) * inverse);
       const float wq = weight * q, wx = weight * v;
       w_[l] += weight;
       q_[l] += wq;
@@ -277,21 +301,20 @@ LineFit RefitLine(const float* x, const float* w, float inverse, float base) {
   const double sw = LaneSum(w_), sq = LaneSum(q_), sx = LaneSum(x_);
   const double sqq = LaneSum(qq_), sxq = LaneSum(xq_), sxx = LaneSum(xx_);
   const double determinant = sw * sqq - sq * sq;
-  double scale = 0.0, fitted_base = 0.0;
-  if (determinant > 1e-9 * sw * sqq) {
+  double scale = 0.0, offset = sx / sw;  // of x - origin
+  if (determinant > 1e-6 * sw * sqq) {
     scale = (sw * sxq - sq * sx) / determinant;
-    fitted_base = (sqq * sx - sq * sxq) / determinant;
-  } else {
-    fitted_base = sx / sw;
+    offset = (sqq * sx - sq * sxq) / determinant;
   }
-  if (base_limited && fitted_base > 0.0) {
-    fitted_base = 0.0;
-    scale = sqq > 0.0 ? sxq / sqq : 0.0;
+  if (base_limited && offset + origin > 0.0) {
+    offset = -static_cast<double>(origin);
+    scale = sqq > 0.0 ? (sxq - offset * sq) / sqq : 0.0;
   }
-  const double error = sxx - 2.0 * (scale * sxq + fitted_base * sx) +
-                       scale * scale * sqq + 2.0 * scale * fitted_base * sq +
-                       fitted_base * fitted_base * sw;
-  return {static_cast<float>(scale), static_cast<float>(fitted_base), error};
+  const double error = sxx - 2.0 * (scale * sxq + offset * sx) +
+                       scale * scale * sqq + 2.0 * scale * offset * sq +
+                       offset * offset * sw;
+  return {static_cast<float>(scale), static_cast<float>(offset + origin),
+          error};
 }
 
 // `starts` counts in multiples of max_quant over the range of the values.
@@ -309,12 +332,12 @@ LineFit FitLine(const float* x, const float* w, const Starts& starts) {
     const float reach =
         starts.from + (starts.to - starts.from) * step / starts.steps;
     const LineFit fit = RefitLine<max_quant, base_limited, n>(
-        x, w, reach * max_quant / (high - low), low);
+        x, w, reach * max_quant / (high - low), low, low);
     if (fit.scale > 0.0f && fit.error < best.error) best = fit;
   }
   for (int round = 0; round < 4 && best.scale > 0.0f; ++round) {
     const LineFit fit = RefitLine<max_quant, base_limited, n>(
-        x, w, 1.0f / best.scale, best.base);
+        x, w, 1.0f / best.scale, best.base, low);
     if (!(fit.scale > 0.0f && fit.error < best.error)) break;
     best = fit;
   }
@@ -364,9 +387,9 @@ LineSuperBlock<group> FitLineSuperBlock(const float* x, const float* w,
   LineSuperBlock<group> best = {};
   float d = RoundToF16(largest_scale / max_scale);
   float dmin = RoundToF16(largest_min / max_scale);
-  float best_error = INFINITY;
+  float best_error = ZeroError(x, w);  // that of `best`, all zeros
   for (int round = 0; round < 3; ++round) {
-    LineSuperBlock<group> block = {F32ToF16(d), F32ToF16(dmin), {}, {}};
+    LineSuperBlock<group> block = {ToStoredF16(d), ToStoredF16(dmin), {}, {}};
     float error = 0.0f;
     // Normal equations of x = d * a - dmin * b with a = scale * q, b = min.
     double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;

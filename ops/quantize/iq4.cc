@@ -8,7 +8,6 @@ namespace quantize {
 namespace {
 
 constexpr Starts kStarts = {0.75f, 1.25f, 20, true};
-constexpr float kEmphasis = 0.0f;
 
 void PackIndices(const float* x, float scale, uint8_t qs[16]) {
   const float inverse = Inverse(scale);
@@ -26,9 +25,9 @@ void ToIQ4_NL(const float* src, void* dst, int64_t n) {
   float weights[kBlockSize];
   for (int64_t b = 0; b < n / kBlockSize; ++b) {
     const float* x = src + kBlockSize * b;
-    FillWeights<kBlockSize>(x, kEmphasis, weights);
+    FillWeights<kBlockSize>(x, weights);
     blocks[b].d =
-        F32ToF16(FitScale<CodebookLevels, kBlockSize>(x, weights, kStarts));
+        ToStoredF16(FitScale<CodebookLevels, kBlockSize>(x, weights, kStarts));
     PackIndices(x, F16ToF32(blocks[b].d), blocks[b].qs);
   }
 }
@@ -38,7 +37,7 @@ void ToIQ4_XS(const float* src, void* dst, int64_t n) {
   float weights[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit =
         FitScaledSuperBlock<CodebookLevels, 32, -32, 31>(x, weights, kStarts);
     BlockIQ4_XS block = {fit.d, 0, {}, {}};

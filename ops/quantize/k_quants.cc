@@ -18,7 +18,6 @@ constexpr Starts kStartsQ3_K = {0.7f, 1.4f, 16, true};
 constexpr Starts kStartsQ4_K = {0.85f, 1.25f, 16, false};
 constexpr Starts kStartsQ5_K = {0.9f, 1.1f, 12, false};
 constexpr Starts kStartsQ6_K = {0.92f, 1.08f, 12, false};
-constexpr float kEmphasis = 0.0f;
 
 // Nearest integers of a super-block with minimums, for the scales as stored.
 template <int max_quant, int group>
@@ -86,7 +85,7 @@ void ToQ2_K(const float* src, void* dst, int64_t n) {
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit = FitLineSuperBlock<3, 16, 15>(x, weights, kStartsQ2_K);
     Round<3>(x, fit, q);
     blocks[b].d = fit.d;
@@ -105,7 +104,7 @@ void ToQ3_K(const float* src, void* dst, int64_t n) {
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit = FitScaledSuperBlock<LinearLevels<-4, 3>, 16, -32, 31>(
         x, weights, kStartsQ3_K);
     Round<4>(x, fit, q);
@@ -134,7 +133,7 @@ void ToQ4_K(const float* src, void* dst, int64_t n) {
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit = FitLineSuperBlock<15, 32, 63>(x, weights, kStartsQ4_K);
     Round<15>(x, fit, q);
     blocks[b].d = fit.d;
@@ -150,7 +149,7 @@ void ToQ5_K(const float* src, void* dst, int64_t n) {
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit = FitLineSuperBlock<31, 32, 63>(x, weights, kStartsQ5_K);
     Round<31>(x, fit, q);
     blocks[b].d = fit.d;
@@ -171,7 +170,7 @@ void ToQ6_K(const float* src, void* dst, int64_t n) {
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, kEmphasis, weights);
+    FillWeights<kSuperBlockSize>(x, weights);
     const auto fit = FitScaledSuperBlock<LinearLevels<-32, 31>, 16, -128, 127>(
         x, weights, kStartsQ6_K);
     Round<32>(x, fit, q);
