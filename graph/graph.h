@@ -41,7 +41,7 @@ struct WeightData {
   absl::Span<const uint8_t> bytes;
   std::shared_ptr<const void> owner;
   int64_t made_bytes = 0;
-  std::function<void(uint8_t* out)> make;
+  std::function<void(uint8_t* out)> make = nullptr;
 };
 
 // Type of a value: what a node's rule computes.

@@ -46,8 +46,8 @@ struct OpDef {
   // Result 0 is a window into operand 0: no bytes of its own.
   bool view = false;
   // The operand whose memory result 0 may take when nothing else reads it
-  // later, or -1.
-  int in_place_operand = -1;
+  // later, or -1. Null: none.
+  int (*in_place_operand)(const Node& node) = nullptr;
   // Result 0 is a new version of the state operand 0.
   bool writes_state = false;
 

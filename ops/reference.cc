@@ -69,7 +69,7 @@ std::vector<double> ReadRow(const ReferenceCall& call, int i, int64_t row) {
   }
   std::vector<float> floats(columns);
   const uint8_t* data = static_cast<const uint8_t*>(in.data);
-  if (in.row_bytes > 0) {
+  if (type.dtype == DType::kF32 && type.layout.empty()) {
     std::memcpy(floats.data(), data + row * in.row_bytes, columns * 4);
   } else {
     FindWeightLayout(type.layout)

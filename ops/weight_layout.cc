@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ops/dequantize.h"
+#include "ops/kernels/matmul/matmul.h"
 #include "ops/kernels/matmul/pack.h"
-#include "ops/kernels/matmul/pack_dense.h"
 
 namespace weft {
 namespace {
@@ -31,13 +31,12 @@ void ReadPlainRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
   DequantizeRow(dtype, data + row * RowBytes(dtype, columns), out, columns);
 }
 
-bool SupportsPanels(DType dtype, int64_t, int64_t) {
+bool SupportsPanels(DType dtype, int64_t, int64_t) { return Info(dtype).quantized;
   return CanDequantize(dtype);
 }
 
 int64_t PanelsBytes(DType dtype, int64_t rows, int64_t columns) {
-  return Info(dtype).quantized ? PackedBytes(dtype, rows, columns)
-                               : DensePackedBytes(dtype, rows, columns);
+  return PackedBytes(dtype, rows, columns);
 }
 
 void PackPanels(DType dtype, int64_t rows, int64_t columns,
@@ -53,7 +52,7 @@ void PackPanels(DType dtype, int64_t rows, int64_t columns,
     if (Info(dtype).quantized) {
       PackPanel(dtype, sources, columns, panel);
     } else {
-      PackDensePanel(dtype, sources, columns, panel);
+      std::abort();
     }
   }
 }
@@ -63,7 +62,7 @@ void ReadPanelRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
   if (Info(dtype).quantized) {
     UnpackRow(dtype, data, columns, row, out);
   } else {
-    UnpackDenseRow(dtype, data, columns, row, out);
+    std::abort();
   }
 }
 

@@ -1,0 +1,199 @@
+#include "loaders/architectures/architecture.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "loaders/architectures/architectures.h"
+#include "ops/dequantize.h"
+#include "ops/op_table.h"
+
+namespace weft {
+namespace {
+
+const Architecture* const kArchitectures[] = {
+    &kLlama,
+};
+
+constexpr int64_t kDefaultContext = 4096;
+
+absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
+  if (asked == 0) return std::min(config.context_length, kDefaultContext);
+  if (asked < 1 || asked > config.context_length) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "context is out of range: ", asked, ": this model takes 1 to ",
+        config.context_length, " positions"));
+  }
+  return asked;
+}
+
+}  // namespace
+
+absl::Span<const Architecture> AllArchitectures() {
+  static const std::vector<Architecture>* all = [] {
+    auto* list = new std::vector<Architecture>;
+    for (const Architecture* a : kArchitectures) list->push_back(*a);
+    return list;
+  }();
+  return *all;
+}
+
+ModelBuilder::ModelBuilder(const GgufFile& file, const ModelConfig& config,
+                           const GraphOptions& options, Graph* graph)
+    : GraphBuilder(graph), config(config), weights_(file), options_(options) {
+  const ValueType tokens = {DType::kI32, Shape{Dim::Tokens()}, ""};
+  ids = graph->AddInput("ids", tokens);
+  positions = graph->AddInput("positions", tokens);
+  sequence = graph->AddInput("sequence", tokens);
+  output_rows =
+      graph->AddInput("output_rows", {DType::kI32, Shape{Dim::Rows()}, ""});
+}
+
+void ModelBuilder::Fail(absl::Status status) {
+  if (error_.ok()) error_ = std::move(status);
+}
+
+ValueId ModelBuilder::AddMatrix(const std::string& name,
+                                const GgufTensor& tensor) {
+  const ValueId known = graph().FindValue(name);
+  if (known != kNone) return known;
+  const ValueType type = {
+      tensor.type,
+      Shape{Dim::Number(tensor.dims.size() > 1 ? tensor.dims[1] : 1),
+            Dim::Number(tensor.dims[0])},
+      ""};
+  return graph().AddWeight(name, type, {tensor.data, tensor.file});
+}
+
+ValueId ModelBuilder::Matrix(const std::string& name, int64_t rows,
+                             int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor =
+      weights_.Require(name + ".weight", {columns, rows});
+  if (!tensor.ok()) {
+    Fail(tensor.status());
+    return kNone;
+  }
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
+                                     int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor =
+      weights_.Optional(name + ".weight", {columns, rows});
+  if (!tensor.ok()) Fail(tensor.status());
+  if (!tensor.ok() || *tensor == nullptr) return kNone;
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
+  std::string name = tensor.name;
+  const std::string suffix = ".weight";
+  if (name.size() > suffix.size() &&
+      name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) {
+    name.resize(name.size() - suffix.size());
+  }
+  const ValueId known = graph().FindValue(name);
+  if (known != kNone) return known;
+  const ValueType type = {DType::kF32, Shape{Dim::Number(tensor.dims[0])}, ""};
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(float) == 0;
+  if (tensor.type == DType::kF32 && aligned) {
+    return graph().AddWeight(name, type, {tensor.data, tensor.file});
+  }
+  auto floats = std::make_shared<std::vector<uint8_t>>(tensor.dims[0] * 4);
+  DequantizeRow(tensor.type, tensor.data.data(),
+                reinterpret_cast<float*>(floats->data()), tensor.dims[0]);
+  return graph().AddWeight(name, type, {*floats, floats});
+}
+
+ValueId ModelBuilder::Vector(const std::string& tensor, int64_t n) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Require(tensor, {n});
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  return AddVector(**found);
+}
+
+ValueId ModelBuilder::OptionalVector(const std::string& tensor, int64_t n) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, {n});
+  if (!found.ok()) Fail(found.status());
+  if (!found.ok() || *found == nullptr) return kNone;
+  return AddVector(**found);
+}
+
+ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
+                             int64_t outputs, int64_t inputs) {
+  const ValueId weight = Matrix(name, outputs, inputs);
+  const ValueId bias = OptionalVector(name + ".bias", outputs);
+  if (!error_.ok()) return kNone;
+  Name(name);
+  const ValueId y = Matmul(x, weight);
+  return bias == kNone ? y : Add(y, bias);
+}
+
+ValueId ModelBuilder::State(const std::string& name, const char* layout,
+                            int64_t heads, int64_t head_dim) {
+  if (options_.kv_type == DType::kQ8_0 && head_dim % 32 != 0) {
+    Fail(absl::InvalidArgumentError(absl::StrCat(
+        "kv-type q8_0 does not fit this model: heads have ", head_dim,
+        " elements, not a multiple of 32: choose f16, bf16 or f32")));
+    return kNone;
+  }
+  return graph().AddState(
+      name, {options_.kv_type,
+             Shape{Dim::Context(), Dim::Number(heads), Dim::Number(head_dim)},
+             layout});
+}
+
+ValueId ModelBuilder::KeyState(int64_t block, int64_t heads, int64_t head_dim) {
+  return State(absl::StrCat("blk.", block, ".keys"), "keys", heads, head_dim);
+}
+
+ValueId ModelBuilder::ValueState(int64_t block, int64_t heads,
+                                 int64_t head_dim) {
+  return State(absl::StrCat("blk.", block, ".values"), "values", heads,
+               head_dim);
+}
+
+absl::Status ModelBuilder::Finish() {
+  if (!error_.ok()) return error_;
+  if (!status().ok()) return status();
+  return weights_.CheckAllUsed();
+}
+
+absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
+                                       const GraphOptions& options) {
+  absl::StatusOr<std::string> name = ReadArchitecture(file);
+  if (!name.ok()) return name.status();
+  const Architecture* architecture = nullptr;
+  std::vector<std::string> known;
+  for (const Architecture& a : AllArchitectures()) {
+    known.push_back(a.name);
+    if (*name == a.name) architecture = &a;
+  }
+  if (architecture == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "architecture '", *name, "' is not supported: ", file.path(),
+        ": supported are ", absl::StrJoin(known, ", ")));
+  }
+  absl::StatusOr<ModelConfig> config =
+      ReadModelConfig(file, architecture->traits);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<int64_t> context = ContextOf(*config, options.context);
+  if (!context.ok()) return context.status();
+
+  LoadedGraph loaded;
+  loaded.config = *config;
+  Graph& graph = loaded.graph;
+  graph.name = *name;
+  graph.bounds = {options.tokens, options.tokens, *context};
+  ModelBuilder builder(file, loaded.config, options, &graph);
+  architecture->build(builder);
+  if (absl::Status s = builder.Finish(); !s.ok()) return s;
+  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
+  return loaded;
+}
+
+}  // namespace weft

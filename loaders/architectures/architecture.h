@@ -1,0 +1,96 @@
+// The architectures there are, and what a builder works with.
+//
+// An architecture is one file that writes the model down in primitive ops, as
+// it would be taught, and one line in the table.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "loaders/gguf.h"
+#include "loaders/model_config.h"
+#include "loaders/weights.h"
+#include "ops/build.h"
+
+namespace weft {
+
+struct GraphOptions {
+  DType kv_type = DType::kF16;  // f32, f16, bf16 or q8_0
+  // Positions per sequence, 0: the model's, at most 4096.
+  int64_t context = 0;
+  // Rows in one step, at most.
+  int64_t tokens = 512;
+};
+
+// A model being written down: its numbers, its weights as graph values, and the
+// graph's standard inputs.
+class ModelBuilder : public GraphBuilder {
+ public:
+  ModelBuilder(const GgufFile& file, const ModelConfig& config,
+               const GraphOptions& options, Graph* graph);
+
+  const ModelConfig& config;
+
+  // Standard inputs.
+  ValueId ids;          // i32[T]
+  ValueId positions;    // i32[T]
+  ValueId sequence;     // i32[T], a slot of the KV cache
+  ValueId output_rows;  // i32[R], rows of T
+
+  // The weight matrix `name`.weight with these rows and columns, as a model
+  // file stores it.
+  ValueId Matrix(const std::string& name, int64_t rows, int64_t columns);
+  // kNone when the file does not have it.
+  ValueId OptionalMatrix(const std::string& name, int64_t rows,
+                         int64_t columns);
+  // A vector of n numbers by its full name, in f32 whatever the file has.
+  ValueId Vector(const std::string& tensor, int64_t n);
+  ValueId OptionalVector(const std::string& tensor, int64_t n);
+
+  // x weight^T, + `name`.bias where the file has one. Nodes are named `name`.
+  ValueId Linear(const std::string& name, ValueId x, int64_t outputs,
+                 int64_t inputs);
+
+  // A new state for the keys or the values of a block.
+  ValueId KeyState(int64_t block, int64_t heads, int64_t head_dim);
+  ValueId ValueState(int64_t block, int64_t heads, int64_t head_dim);
+
+  // Whether all is well so far. After a failure, values must not be used.
+  bool ok() const { return error_.ok() && status().ok(); }
+  // First error of building or of reading weights, or a tensor nobody used.
+  absl::Status Finish();
+
+ private:
+  void Fail(absl::Status status);
+  ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
+  ValueId AddVector(const GgufTensor& tensor);
+  ValueId State(const std::string& name, const char* layout, int64_t heads,
+                int64_t head_dim);
+
+  WeightReader weights_;
+  const GraphOptions& options_;
+  absl::Status error_;
+};
+
+struct Architecture {
+  const char* name;  // `general.architecture`
+  ModelTraits traits;
+  void (*build)(ModelBuilder& m);
+};
+
+absl::Span<const Architecture> AllArchitectures();
+
+struct LoadedGraph {
+  Graph graph;
+  ModelConfig config;
+};
+
+// The plain graph of a model: primitives only, verified. Weights point into the
+// file's mapping, which the graph keeps alive. Errors: an architecture that is
+// not in the table (with those that are), bad hyper-parameters, missing,
+// misshapen or unused tensors, options that the model cannot have.
+absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
+                                       const GraphOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,10 @@
+// One line per architecture; the files beside this define them.
+#pragma once
+
+#include "loaders/architectures/architecture.h"
+
+namespace weft {
+
+extern const Architecture kLlama;
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+#include "ops/build.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ops/op_table.h"
+
+namespace weft {
+
+ValueId GraphBuilder::Add(const char* op, std::vector<ValueId> inputs,
+                          Attributes attributes) {
+  // An operand that could not be made has its error told elsewhere.
+  if (!status_.ok() || std::count(inputs.begin(), inputs.end(), kNone) > 0) {
+    return kNone;
+  }
+  Node node;
+  node.op = op;
+  node.inputs = inputs;
+  node.attributes = attributes;
+  absl::StatusOr<std::vector<ValueType>> types =
+      FindOp(op)->infer(graph_, node);
+  if (!types.ok()) {
+    status_ = absl::InvalidArgumentError(absl::StrCat(
+        "cannot build the graph: ", name_, ": ", types.status().message()));
+    return kNone;
+  }
+  const NodeId id = graph_.AddNode(op, std::move(inputs), *std::move(types),
+                                   std::move(attributes), name_);
+  return graph_.node(id).outputs[0];
+}
+
+ValueId GraphBuilder::Embed(ValueId ids, ValueId table) {
+  return Add("embed", {ids, table});
+}
+
+ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps) {
+  Attributes attributes;
+  attributes.Set("eps", eps);
+  return Add("rms_norm", {x, weight}, std::move(attributes));
+}
+
+ValueId GraphBuilder::LayerNorm(ValueId x, ValueId weight, ValueId bias,
+                                double eps) {
+  Attributes attributes;
+  attributes.Set("eps", eps);
+  return Add("layer_norm", {x, weight, bias}, std::move(attributes));
+}
+
+ValueId GraphBuilder::Matmul(ValueId x, ValueId weight) {
+  return Add("matmul", {x, weight});
+}
+
+ValueId GraphBuilder::Add(ValueId a, ValueId b) { return Add("add", {a, b}); }
+
+ValueId GraphBuilder::Mul(ValueId a, ValueId b) { return Add("mul", {a, b}); }
+
+ValueId GraphBuilder::Silu(ValueId x) { return Add("silu", {x}); }
+
+ValueId GraphBuilder::Gelu(ValueId x, const char* approximation) {
+  Attributes attributes;
+  attributes.Set("approximation", std::string(approximation));
+  return Add("gelu", {x}, std::move(attributes));
+}
+
+ValueId GraphBuilder::Rope(ValueId x, ValueId positions,
+                           const RopeOptions& options) {
+  Attributes attributes;
+  attributes.Set("head_dim", options.head_dim);
+  attributes.Set("rope_dims", options.rope_dims);
+  attributes.Set("base", options.base);
+  attributes.Set("scale", options.scale);
+  attributes.Set("style", std::string(options.style));
+  std::vector<ValueId> inputs = {x, positions};
+  if (options.factors != kNone) inputs.push_back(options.factors);
+  return Add("rope", std::move(inputs), std::move(attributes));
+}
+
+ValueId GraphBuilder::KvWrite(ValueId state, ValueId x, ValueId positions,
+                              ValueId sequence) {
+  return Add("kv_write", {state, x, positions, sequence});
+}
+
+ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
+                                      ValueId positions, ValueId sequence,
+                                      int64_t heads, double scale) {
+  Attributes attributes;
+  attributes.Set("heads", heads);
+  attributes.Set("scale", scale);
+  return Add("attention_scores", {q, keys, positions, sequence},
+             std::move(attributes));
+}
+
+ValueId GraphBuilder::Softmax(ValueId x) { return Add("softmax", {x}); }
+
+ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
+                                      ValueId positions, ValueId sequence) {
+  return Add("attention_values", {weights, values, positions, sequence});
+}
+
+ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {
+  return Add("take_rows", {x, rows});
+}
+
+ValueId GraphBuilder::Slice(ValueId x, int64_t begin, int64_t size) {
+  Attributes attributes;
+  attributes.Set("begin", begin);
+  attributes.Set("size", size);
+  return Add("slice", {x}, std::move(attributes));
+}
+
+}  // namespace weft

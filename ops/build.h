@@ -1,0 +1,65 @@
+// Builds graphs: one method per primitive op, result types by the ops' own
+// rules.
+//
+// The first error sticks (status()); after it every call returns a value that
+// must not be used, so a builder reads like the model and is checked once at
+// the end. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "graph/graph.h"
+
+namespace weft {
+
+struct RopeOptions {
+  int64_t head_dim = 0;
+  int64_t rope_dims = 0;
+  double base = 10000;
+  double scale = 1;                   // of positions
+  const char* style = "interleaved";  // or "halves"
+  ValueId factors = kNone;            // f32[rope_dims / 2], divides frequencies
+};
+
+class GraphBuilder {
+ public:
+  // `graph` must outlive the builder.
+  explicit GraphBuilder(Graph* graph) : graph_(*graph) {}
+
+  Graph& graph() { return graph_; }
+  const absl::Status& status() const { return status_; }
+
+  // The name given to the nodes that follow; goes into dumps.
+  void Name(std::string name) { name_ = std::move(name); }
+
+  ValueId Embed(ValueId ids, ValueId table);
+  ValueId RmsNorm(ValueId x, ValueId weight, double eps);
+  ValueId LayerNorm(ValueId x, ValueId weight, ValueId bias, double eps);
+  ValueId Matmul(ValueId x, ValueId weight);
+  ValueId Add(ValueId a, ValueId b);
+  ValueId Mul(ValueId a, ValueId b);
+  ValueId Silu(ValueId x);
+  ValueId Gelu(ValueId x, const char* approximation);  // "none", "tanh"
+  ValueId Rope(ValueId x, ValueId positions, const RopeOptions& options);
+  ValueId KvWrite(ValueId state, ValueId x, ValueId positions,
+                  ValueId sequence);
+  ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
+                          ValueId sequence, int64_t heads, double scale);
+  ValueId Softmax(ValueId x);
+  ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
+                          ValueId sequence);
+  ValueId TakeRows(ValueId x, ValueId rows);
+  ValueId Slice(ValueId x, int64_t begin, int64_t size);
+
+ private:
+  ValueId Add(const char* op, std::vector<ValueId> inputs,
+              Attributes attributes = {});
+
+  Graph& graph_;
+  absl::Status status_;
+  std::string name_;
+};
+
+}  // namespace weft
