@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-// Comparisons of two buffers that the search may spend: about 50 ms.
-constexpr int64_t kSearchWork = 20'000'000;
+// Comparisons of two buffers that the search may spend: 30 to 60 ms.
+constexpr int64_t kSearchWork = 8'000'000;
 
 // What shares storage is one buffer; the rest of this file knows only buffers.
 struct Buffer {
