@@ -1,0 +1,40 @@
+// From the graph that a loader wrote to a plan that runs.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "runtime/plan.h"
+#include "runtime/thread_pool.h"
+
+namespace weft {
+
+// Told how far packing is; for progress bars.
+using Progress = std::function<void(double fraction)>;
+
+// Called with the graph before the first pass (empty name) and after every
+// pass; bucket 0 stands for the passes that run once.
+using PassObserver = std::function<void(const std::string& pass, int64_t bucket,
+                                        const Graph& graph)>;
+
+// Runs the pipeline. Weights of new layouts are described, not yet made:
+// looking at a plan costs no memory. `graph` is verified first. Errors: a pass
+// name that does not exist, a graph that a pass left illegal (a bug, told with
+// the pass's name).
+absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
+                             const PassObserver& observer = nullptr,
+                             const std::string& stop_after = "");
+
+// Makes the weights that are only described, into one block of memory that the
+// plan's graphs keep alive. Idempotent. Errors: no memory.
+absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
+                         bool huge_pages = false,
+                         const Progress& progress = nullptr);
+
+// Rules that a runnable plan keeps beyond those of its graphs: every node has a
+// kernel that this machine has and that does not refuse it, one weight's
+// kernels sum in one order, every intermediate has a place, and no two that are
+// alive at once overlap. Run on every plan, compiled or loaded.
+absl::Status VerifyPlan(const Plan& plan);
+
+}  // namespace weft

@@ -1,0 +1,214 @@
+#include "runtime/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/cpus.h"
+#include "runtime/memory.h"
+#include "text/stream_decoder.h"
+
+namespace weft {
+namespace {
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
+                         int threads, const std::string& path) {
+  if (options.force) return absl::OkStatus();
+  const int64_t need = MemoryOf(plan, options.sequences, 1).peak(threads);
+  const int64_t have = AvailableMemory();
+  if (need <= have) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "not enough memory: %s: the plan needs %d MiB at its peak, %d MiB are "
+      "available: choose a smaller --context or --kv-type, or --force",
+      path.empty() ? kDefaultModelName : path, (need >> 20) + 1, have >> 20));
+}
+
+}  // namespace
+
+ModelOptions DefaultModelOptions() {
+  ModelOptions options;
+  options.compile.isa = DetectIsa();
+  return options;
+}
+
+const char* Name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEndOfText:
+      return "eos";
+    case StopReason::kLength:
+      return "length";
+    case StopReason::kContext:
+      return "context";
+    case StopReason::kCancelled:
+      break;
+  }
+  return "cancelled";
+}
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
+    const std::string& path, const EngineOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Plan> plan = LoadPlan(path, options.model);
+  if (!plan.ok()) return plan.status();
+  std::unique_ptr<Engine> engine(new Engine);
+  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
+      Tokenizer::Create(plan->vocabulary);
+  if (!tokenizer.ok()) return tokenizer.status();
+  engine->tokenizer_ = *std::move(tokenizer);
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
+      ThreadPool::Create(threads, options.affinity);
+  if (!pool.ok()) return pool.status();
+  engine->threads_ = *std::move(pool);
+
+  if (absl::Status s = CheckMemory(*plan, options, threads, path); !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = MakeWeights(*plan, *engine->threads_, options.huge_pages,
+                                   options.progress);
+      !s.ok()) {
+    return s;
+  }
+  engine->plan_ = std::make_shared<Plan>(*std::move(plan));
+
+  KvCacheShape shape;
+  shape.page_bytes = StatePageBytes(engine->plan_->buckets.back());
+  shape.slots = options.sequences;
+  shape.pages_per_sequence =
+      (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
+  shape.pages = shape.pages_per_sequence * options.sequences;
+  absl::StatusOr<std::unique_ptr<KvCache>> cache =
+      KvCache::Create(shape, options.huge_pages);
+  if (!cache.ok()) return cache.status();
+  engine->cache_ = *std::move(cache);
+  absl::StatusOr<std::unique_ptr<Executor>> executor =
+      Executor::Create(engine->plan_, engine->threads_.get(),
+                       engine->cache_.get(), options.huge_pages);
+  if (!executor.ok()) return executor.status();
+  engine->executor_ = *std::move(executor);
+  engine->load_seconds_ = Seconds(start);
+  return engine;
+}
+
+absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
+                              absl::Span<const int64_t> positions,
+                              int64_t chunk, const LogitsCallback& callback) {
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  return session.Evaluate(tokens, positions, chunk, callback);
+}
+
+// In steps, so that Cancel is heard during long prompts.
+absl::Status Engine::Prefill(Session& session,
+                             absl::Span<const int32_t> tokens) {
+  while (!tokens.empty() && !cancelled_.load(std::memory_order_relaxed)) {
+    const absl::Span<const int32_t> part =
+        tokens.subspan(0, plan_->max_tokens());
+    if (absl::Status s = session.Append(part); !s.ok()) return s;
+    tokens.remove_prefix(part.size());
+  }
+  return absl::OkStatus();
+}
+
+// Makes room in a full context. kContext when the request does not want that.
+absl::StatusOr<StopReason> Engine::Shift(const GenerateRequest& request,
+                                         Session& session) {
+  const int64_t size = static_cast<int64_t>(session.tokens().size());
+  const int64_t keep = std::min(request.shift_keep, size / 2);
+  const int64_t newest = (size - keep) / 2;
+  if (request.overflow == ContextOverflow::kStop || newest < 1) {
+    return StopReason::kContext;
+  }
+  std::vector<int32_t> kept(session.tokens().begin(),
+                            session.tokens().begin() + keep);
+  kept.insert(kept.end(), session.tokens().end() - newest,
+              session.tokens().end());
+  if (absl::Status s = session.Truncate(0); !s.ok()) return s;
+  if (absl::Status s = Prefill(session, kept); !s.ok()) return s;
+  return StopReason::kLength;
+}
+
+absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
+                                                const TextCallback& callback) {
+  const absl::MutexLock lock(&mutex_);
+  cancelled_.store(false, std::memory_order_relaxed);
+  GenerateResult result;
+  result.prompt_tokens = request.prompt_tokens;
+  if (!request.prompt.empty() || request.prompt_tokens.empty()) {
+    absl::StatusOr<std::vector<int32_t>> ids = tokenizer_->Encode(
+        request.prompt, request.encode, &result.bos_in_prompt);
+    if (!ids.ok()) return ids.status();
+    result.prompt_tokens = *std::move(ids);
+  }
+  if (result.prompt_tokens.empty()) {
+    return absl::InvalidArgumentError(
+        "the prompt has no tokens: this vocabulary adds no BOS: give a text");
+  }
+  absl::StatusOr<Sampler> sampler = Sampler::Create(
+      request.sampling, static_cast<int32_t>(plan_->model.vocabulary_size));
+  if (!sampler.ok()) return sampler.status();
+
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  auto start = std::chrono::steady_clock::now();
+  if (absl::Status s = Prefill(session, result.prompt_tokens); !s.ok()) {
+    return s;
+  }
+  result.prefill_seconds = Seconds(start);
+
+  start = std::chrono::steady_clock::now();
+  std::vector<int32_t> history = result.prompt_tokens;
+  history.reserve(history.size() + std::max<int64_t>(request.max_tokens, 0));
+  result.tokens.reserve(std::max<int64_t>(request.max_tokens, 0));
+  StreamDecoder decoder(*tokenizer_, {true, true});
+  const auto emit = [&](const std::string& text) {
+    result.text += text;
+    return text.empty() || !callback || callback(text);
+  };
+  result.stop_reason = StopReason::kLength;
+  while (static_cast<int64_t>(result.tokens.size()) < request.max_tokens) {
+    if (cancelled_.load(std::memory_order_relaxed)) {
+      result.stop_reason = StopReason::kCancelled;
+      break;
+    }
+    absl::StatusOr<int32_t> token = sampler->Sample(session.logits(), history);
+    if (!token.ok()) return token.status();
+    if (tokenizer_->IsEndOfGeneration(*token)) {
+      result.stop_reason = StopReason::kEndOfText;
+      break;
+    }
+    result.tokens.push_back(*token);
+    history.push_back(*token);
+    absl::StatusOr<std::string> text = decoder.Push(*token);
+    if (!text.ok()) return text.status();
+    if (!emit(*text)) {
+      result.stop_reason = StopReason::kCancelled;
+      break;
+    }
+    if (static_cast<int64_t>(result.tokens.size()) == request.max_tokens) break;
+    if (session.room() == 0) {
+      absl::StatusOr<StopReason> reason = Shift(request, session);
+      if (!reason.ok()) return reason.status();
+      if (*reason == StopReason::kContext) {
+        result.stop_reason = StopReason::kContext;
+        break;
+      }
+    }
+    if (absl::Status s = session.Append(absl::MakeConstSpan(&*token, 1));
+        !s.ok()) {
+      return s;
+    }
+  }
+  emit(decoder.Finish());
+  result.decode_seconds = Seconds(start);
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// What is compiled, saved, inspected and run: for each token-count bucket a
+// scheduled graph whose nodes have kernels and whose values have places, and
+// the weights that all of them share.
+//
+// A Plan that the compiler or the loader of plan files returns has been
+// verified: the executor and the kernels rely on it. Weights are shared between
+// copies of a plan. Thread-safe for readers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/kernels/cpu.h"
+#include "passes/pipeline.h"
+#include "text/vocabulary.pb.h"
+
+namespace weft {
+
+// What the user may choose when a model is compiled.
+struct CompileOptions {
+  Isa isa = Isa::kRef;  // the cap
+  std::set<std::string> disabled_passes;
+  PlanStrategy planner = PlanStrategy::kSearch;
+  // Largest steps that get a graph of their own, ascending. Steps of more
+  // tokens than the last are cut.
+  std::vector<int64_t> buckets = {1, 8, 64, 256, 512};
+};
+
+struct TensorInfo {
+  std::string name;
+  DType type = DType::kF32;
+  std::vector<int64_t> shape;  // as the model file has it: row length first
+  int64_t bytes = 0;
+  int64_t offset = 0;
+};
+
+// What people want to know about the model a plan was made from.
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  int64_t parameters = 0;
+  int64_t context_length = 0;  // as the model allows
+  int64_t embedding_length = 0;
+  int64_t block_count = 0;
+  int64_t feed_forward_length = 0;
+  int64_t head_count = 0;
+  int64_t head_count_kv = 0;
+  int64_t vocabulary_size = 0;
+  int64_t file_bytes = 0;
+  std::vector<TensorInfo> tensors;
+};
+
+struct Plan {
+  ModelInfo model;
+  Vocabulary vocabulary;
+  CompileOptions options;
+  std::vector<Graph> buckets;  // bounds.tokens ascending
+  // Of the passes that ran once, then of those that ran for the last bucket.
+  std::vector<PassRecord> passes;
+  int nodes_before = 0;  // in the graph that the loader wrote
+
+  int64_t max_tokens() const { return buckets.back().bounds.tokens; }
+  int64_t context() const { return buckets.back().bounds.context; }
+  // The smallest bucket that takes this many tokens. Requires tokens <=
+  // max_tokens().
+  const Graph& BucketFor(int64_t tokens) const;
+};
+
+// Memory of a plan in bytes, known before anything is loaded.
+struct PlanMemory {
+  int64_t weights = 0;         // in the layouts that kernels read
+  int64_t source_weights = 0;  // the same weights as the model file stores them
+  int64_t arena = 0;           // of the largest bucket: one serves all
+  int64_t thread_scratch = 0;  // for one thread
+  int64_t kv_per_token = 0;    // of one sequence
+  int64_t kv = 0;              // for `sequences` whole contexts
+  int64_t logits = 0;          // rows that a step may ask for
+  int64_t tokenizer = 0;
+  int64_t peak(int threads) const {
+    return weights + arena + thread_scratch * threads + kv + logits + tokenizer;
+  }
+};
+
+PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows);
+
+// Bytes of one page of each state, in the order of the graph's states.
+std::vector<int64_t> StatePageBytes(const Graph& graph);
+
+}  // namespace weft

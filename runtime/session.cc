@@ -1,0 +1,106 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+
+Session::Session(const Plan& plan, Executor* executor, KvCache* cache,
+                 int32_t slot)
+    : plan_(plan), executor_(executor), cache_(cache), slot_(slot) {
+  tokens_.reserve(plan.context());
+  logits_.resize(plan.model.vocabulary_size);
+  positions_.reserve(plan.max_tokens());
+  slots_.assign(plan.max_tokens(), slot);
+}
+
+Session::~Session() { cache_->Release(slot_).IgnoreError(); }
+
+int64_t Session::room() const {
+  return plan_.context() - static_cast<int64_t>(tokens_.size());
+}
+
+absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
+                               absl::Span<const int32_t> output_rows,
+                               float* logits) {
+  const int64_t first = static_cast<int64_t>(tokens_.size());
+  const int64_t n = static_cast<int64_t>(tokens.size());
+  if (absl::Status s = cache_->Reserve(slot_, first + n); !s.ok()) return s;
+  positions_.clear();
+  for (int64_t i = 0; i < n; ++i) {
+    positions_.push_back(static_cast<int32_t>(first + i));
+  }
+  Batch batch;
+  batch.ids = tokens;
+  batch.positions = positions_;
+  batch.sequences = absl::MakeConstSpan(slots_).subspan(0, n);
+  batch.output_rows = output_rows;
+  batch.logits = logits;
+  if (absl::Status s = executor_->Run(batch); !s.ok()) return s;
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  return absl::OkStatus();
+}
+
+absl::Status Session::Append(absl::Span<const int32_t> tokens, int64_t chunk) {
+  if (static_cast<int64_t>(tokens.size()) > room()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "context is full: ", tokens_.size(), " + ", tokens.size(),
+        " tokens: the context has ", plan_.context(), " positions"));
+  }
+  const int64_t most = plan_.max_tokens();
+  if (chunk <= 0 || chunk > most) chunk = most;
+  while (!tokens.empty()) {
+    const absl::Span<const int32_t> part = tokens.subspan(0, chunk);
+    const int32_t last = static_cast<int32_t>(part.size()) - 1;
+    absl::Status s =
+        RunChunk(part, absl::MakeConstSpan(&last, 1), logits_.data());
+    if (!s.ok()) return s;
+    tokens.remove_prefix(part.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
+                               absl::Span<const int64_t> positions,
+                               int64_t chunk, const LogitsCallback& callback) {
+  if (static_cast<int64_t>(tokens.size()) > room()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "context is full: ", tokens_.size(), " + ", tokens.size(),
+        " tokens: the context has ", plan_.context(), " positions"));
+  }
+  const int64_t most = plan_.max_tokens();
+  if (chunk <= 0 || chunk > most) chunk = most;
+  const size_t vocabulary = logits_.size();
+  std::vector<float> rows;
+  std::vector<int32_t> wanted;
+  size_t next = 0;
+  while (!tokens.empty()) {
+    const absl::Span<const int32_t> part = tokens.subspan(0, chunk);
+    const int64_t first = static_cast<int64_t>(tokens_.size());
+    const int64_t end = first + static_cast<int64_t>(part.size());
+    wanted.clear();
+    for (; next < positions.size() && positions[next] < end; ++next) {
+      wanted.push_back(static_cast<int32_t>(positions[next] - first));
+    }
+    const bool none = wanted.empty();
+    if (none) wanted.push_back(static_cast<int32_t>(part.size()) - 1);
+    rows.resize(wanted.size() * vocabulary);
+    if (absl::Status s = RunChunk(part, wanted, rows.data()); !s.ok()) return s;
+    for (size_t i = 0; i < wanted.size() && !none; ++i) {
+      absl::Status s = callback(
+          first + wanted[i],
+          absl::MakeConstSpan(rows).subspan(i * vocabulary, vocabulary));
+      if (!s.ok()) return s;
+    }
+    tokens.remove_prefix(part.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::Truncate(int64_t size) {
+  if (size < static_cast<int64_t>(tokens_.size())) tokens_.resize(size);
+  return cache_->Truncate(slot_, size);
+}
+
+}  // namespace weft
