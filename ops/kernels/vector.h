@@ -73,12 +73,41 @@ WEFT_INLINE F32x16 MultiplyAdd(F32x16 a, F32x16 b, F32x16 c) {
 #endif
 }
 
-// Lanes of `a` where the comparison holds, else of `b`.
-WEFT_INLINE F32x16 Select(I32x16 mask, F32x16 a, F32x16 b) {
-  return mask ? a : b;
+// All ones in lanes where a < b. Use this and not the operator: GCC 12 takes
+// comparisons wider than a register apart lane by lane.
+WEFT_INLINE I32x16 Less(F32x16 a, F32x16 b) {
+#if defined(__AVX512F__)
+  return a < b;
+#else
+  typedef float Part __attribute__((vector_size(32)));
+  typedef int32_t PartMask __attribute__((vector_size(32)));
+  Part x[2], y[2];
+  memcpy(x, &a, sizeof(x));
+  memcpy(y, &b, sizeof(y));
+  const PartMask less[2] = {x[0] < y[0], x[1] < y[1]};
+  I32x16 r;
+  memcpy(&r, less, sizeof(r));
+  return r;
+#endif
 }
 
-WEFT_INLINE F32x16 Max(F32x16 a, F32x16 b) { return Select(a > b, a, b); }
+// Lanes of `a` where the mask is all ones, of `b` where it is zero.
+WEFT_INLINE F32x16 Select(I32x16 mask, F32x16 a, F32x16 b) {
+#if defined(__AVX512F__)
+  return mask ? a : b;
+#else
+  const I32x16 x = reinterpret_cast<I32x16>(a);
+  const I32x16 y = reinterpret_cast<I32x16>(b);
+  return reinterpret_cast<F32x16>((mask & x) | (~mask & y));
+#endif
+}
+
+WEFT_INLINE F32x16 Max(F32x16 a, F32x16 b) { return Select(Less(b, a), a, b); }
+
+// Without the sign bit, only NaN has more than infinity's bits.
+WEFT_INLINE I32x16 IsNan(F32x16 x) {
+  return (0x7f800000 - (reinterpret_cast<I32x16>(x) & 0x7fffffff)) >> 31;
+}
 
 WEFT_INLINE F32x16 Absolute(F32x16 a) {
   const I32x16 bits = reinterpret_cast<I32x16>(a) & 0x7fffffff;
@@ -121,7 +150,8 @@ WEFT_INLINE float ReduceMax(F32x16 v) {
 WEFT_INLINE F32x16 Exp(F32x16 x) {
   const F32x16 low = Splat(-87.33654f);
   const F32x16 high = Splat(88.72283f);
-  const F32x16 clamped = Select(x < low, low, Select(x > high, high, x));
+  const F32x16 clamped =
+      Select(Less(x, low), low, Select(Less(high, x), high, x));
   const I32x16 n = RoundToInt(clamped * Splat(1.44269504088896341f));
   const F32x16 nf = ToFloat(n);
   F32x16 r = MultiplyAdd(nf, Splat(-0.693145751953125f), clamped);
@@ -139,9 +169,9 @@ WEFT_INLINE F32x16 Exp(F32x16 x) {
   const F32x16 scale_a = reinterpret_cast<F32x16>((half + 127) << 23);
   const F32x16 scale_b = reinterpret_cast<F32x16>((n - half + 127) << 23);
   F32x16 result = p * scale_a * scale_b;
-  result = Select(x < low, Splat(0.0f), result);
-  result = Select(x > high, Splat(__builtin_inff()), result);
-  return Select(x == x, result, x);
+  result = Select(Less(x, low), Splat(0.0f), result);
+  result = Select(Less(high, x), Splat(__builtin_inff()), result);
+  return Select(IsNan(x), x, result);
 }
 
 // x * sigmoid(x) = x / (1 + e^-x); Elfwing et al. 2017 (arXiv:1702.03118).

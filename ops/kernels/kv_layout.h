@@ -1,0 +1,38 @@
+// Sizes inside a page of the KV cache; the layouts are those of KvState
+// (kernel.h). Static functions only, since files compiled for one instruction
+// set include this.
+#pragma once
+
+#include <stdint.h>
+
+#include "ops/kernels/kernel.h"
+
+namespace weft {
+
+enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8_0 };
+
+// Heads longer than this are refused: kernels keep one head on the stack.
+constexpr int kMaxHeadDim = 512;
+
+// Bytes of one value, without the scales of kQ8_0.
+static inline int KvElementBytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kQ8_0 ? 1 : 2;
+}
+
+// Bytes of one head in one page, the same for keys and values. kQ8_0 requires
+// head_dim % 32 == 0.
+static inline int64_t KvHeadBytes(KvType type, int64_t head_dim) {
+  const int64_t scales =
+      type == KvType::kQ8_0 ? head_dim / 32 * kPageTokens * 2 : 0;
+  return head_dim * kPageTokens * KvElementBytes(type) + scales;
+}
+
+// The page that holds `position` of sequence slot `sequence`.
+static inline uint8_t* KvPage(const KvState& state, int32_t sequence,
+                              int64_t position) {
+  const int64_t entry =
+      sequence * state.pages_per_sequence + position / kPageTokens;
+  return state.pages + state.page_table[entry] * state.page_bytes;
+}
+
+}  // namespace weft

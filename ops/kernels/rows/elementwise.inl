@@ -1,0 +1,126 @@
+// Elementwise functions, softmax, gathering rows.
+#pragma once
+
+#include "ops/kernels/rows/row_access.inl"
+
+namespace weft {
+namespace {
+
+template <class Function>
+WEFT_INLINE void Binary(const BinaryArgs& args, int64_t begin, int64_t end,
+                        Function f) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* a = RowOf(args.a, row);
+    const float* b = RowOf(args.b, row);
+    float* y = RowOf(args.y, row);
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      const F32x16 v = f(LoadLanes(a + i, lanes), LoadLanes(b + i, lanes));
+      StoreLanes(y + i, v, lanes);
+    });
+  }
+}
+
+template <class Function>
+WEFT_INLINE void Unary(const UnaryArgs& args, int64_t begin, int64_t end,
+                       Function f) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = RowOf(args.x, row);
+    float* y = RowOf(args.y, row);
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      StoreLanes(y + i, f(LoadLanes(x + i, lanes)), lanes);
+    });
+  }
+}
+
+void Add(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end,
+         [](F32x16 a, F32x16 b) WEFT_LAMBDA { return a + b; });
+}
+
+void Mul(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end,
+         [](F32x16 a, F32x16 b) WEFT_LAMBDA { return a * b; });
+}
+
+void SiluGate(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end,
+         [](F32x16 a, F32x16 b) WEFT_LAMBDA { return Silu(a) * b; });
+}
+
+void SiluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Silu(x); });
+}
+
+// x * Phi(x), Phi the normal distribution; Hendrycks and Gimpel 2016
+// (arXiv:1606.08415). Phi(x) = erfc(-x / sqrt 2) / 2, where erfc(z) for z >= 0
+// is the Chebyshev fit of Press et al., Numerical Recipes, section 6.2
+// (relative error 1.2e-7): t exp(-z^2 + P(t)) with t = 1 / (1 + z / 2).
+WEFT_INLINE F32x16 Gelu(F32x16 x) {
+  const F32x16 z = Absolute(x) * Splat(0.70710678118654752f);
+  const F32x16 t = Splat(1.0f) / MultiplyAdd(Splat(0.5f), z, Splat(1.0f));
+  F32x16 p = Splat(0.17087277f);
+  p = MultiplyAdd(p, t, Splat(-0.82215223f));
+  p = MultiplyAdd(p, t, Splat(1.48851587f));
+  p = MultiplyAdd(p, t, Splat(-1.13520398f));
+  p = MultiplyAdd(p, t, Splat(0.27886807f));
+  p = MultiplyAdd(p, t, Splat(-0.18628806f));
+  p = MultiplyAdd(p, t, Splat(0.09678418f));
+  p = MultiplyAdd(p, t, Splat(0.37409196f));
+  p = MultiplyAdd(p, t, Splat(1.00002368f));
+  p = MultiplyAdd(p, t, Splat(-1.26551223f));
+  const F32x16 erfc = t * Exp(MultiplyAdd(-z, z, p));
+  const F32x16 twice = Select(Less(x, F32x16{}), erfc, Splat(2.0f) - erfc);
+  return (Splat(0.5f) * x) * twice;
+}
+
+void GeluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Gelu(x); });
+}
+
+// x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), same paper; that
+// is x / (1 + e^(-2u)).
+void GeluTanhRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    const F32x16 inner =
+        MultiplyAdd(x * x, Splat(0.044715f * 1.5957691216057308f),
+                    Splat(1.5957691216057308f));
+    return x / (Splat(1.0f) + Exp(-(x * inner)));
+  });
+}
+
+// e^(x - max) / sum. Entries of -inf give 0; a row of nothing else gives NaN.
+void Softmax(const UnaryArgs& args, int64_t begin, int64_t end) {
+  const F32x16 lowest = Splat(-__builtin_inff());
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = RowOf(args.x, row);
+    float* y = RowOf(args.y, row);
+    F32x16 largest = lowest;
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      const F32x16 v =
+          Select(LanesBelow(lanes), LoadLanes(x + i, lanes), lowest);
+      largest = Max(v, largest);
+    });
+    const F32x16 maximum = Splat(ReduceMax(largest));
+    F32x16 sum = {};
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      const F32x16 e = Exp(LoadLanes(x + i, lanes) - maximum);
+      sum = sum + Select(LanesBelow(lanes), e, F32x16{});
+      StoreLanes(y + i, e, lanes);
+    });
+    const F32x16 inverse = Splat(1.0f / ReduceSum(sum));
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      StoreLanes(y + i, LoadLanes(y + i, lanes) * inverse, lanes);
+    });
+  }
+}
+
+void TakeRows(const TakeRowsArgs& args, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    memcpy(args.y + i * args.y_row_bytes,
+           args.table + args.indices[i] * args.table_row_bytes,
+           static_cast<size_t>(args.copy_bytes));
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,140 @@
+// Kernels that treat each row of a matrix by itself: norms, elementwise
+// functions, softmax, gathering rows, RoPE, and writing keys and values into
+// pages.
+//
+// Every kernel takes work items [begin, end) and touches nothing outside them,
+// so a caller may split a call over threads as it likes; one item is one row.
+// Results are the same bits for any split, any number of rows and any
+// instruction set. Rows are `row_bytes` apart; matrices may be slices of wider
+// ones. An output may be the very same matrix as an input, but not overlap it
+// otherwise. Plain structs: files compiled for one instruction set include
+// this.
+#pragma once
+
+#include <stdint.h>
+
+#include "ops/kernels/kernel.h"
+#include "ops/kernels/kv_layout.h"
+
+namespace weft {
+
+struct ConstRows {
+  const float* data;
+  int64_t row_bytes;
+};
+
+struct MutableRows {
+  float* data;
+  int64_t row_bytes;
+};
+
+// RMSNorm: y = x * inv * weight with inv = 1 / sqrt(mean(x^2) + epsilon); Zhang
+// and Sennrich 2019 (arXiv:1910.07467). LayerNorm: y = (x - mean) * inv *
+// weight + bias; Ba et al. 2016 (arXiv:1607.06450).
+struct NormArgs {
+  ConstRows x;
+  int64_t columns;
+  const float* weight;  // [columns]
+  const float* bias;    // [columns] or null; layer_norm only
+  float epsilon;
+  MutableRows y;       // unused by rms_norm_quantize
+  uint8_t* quantized;  // rms_norm_quantize: the matrix of quantized_rows.h
+  int64_t rows;        // rms_norm_quantize: rows of the whole matrix
+};
+
+// columns % 32 == 0.
+struct QuantizeRowsArgs {
+  ConstRows x;
+  int64_t columns;
+  int64_t rows;  // of the whole matrix, which decides its tiles
+  uint8_t* quantized;
+};
+
+// b.row_bytes == 0 repeats one row of b for every row of a.
+struct BinaryArgs {
+  ConstRows a;
+  ConstRows b;
+  int64_t columns;
+  MutableRows y;
+};
+
+struct UnaryArgs {
+  ConstRows x;
+  int64_t columns;
+  MutableRows y;
+};
+
+// y[i] = table[indices[i]], rows copied as bytes.
+struct TakeRowsArgs {
+  const uint8_t* table;
+  int64_t table_row_bytes;
+  const int32_t* indices;
+  int64_t copy_bytes;
+  uint8_t* y;
+  int64_t y_row_bytes;
+};
+
+enum class RopeStyle : uint8_t {
+  kInterleaved,  // pairs x[2i], x[2i + 1]
+  kHalves,       // pairs x[i], x[i + rope_dims / 2]
+};
+
+// Rotates pair i of every head by position * scale * base^(-2i / rope_dims) /
+// factors[i]; Su et al. 2021 (arXiv:2104.09864). Dimensions from rope_dims on
+// are copied. Angles are double precision: good for positions below 2^20.
+struct RopeArgs {
+  ConstRows x;  // [rows, heads * head_dim]
+  int64_t heads;
+  int64_t head_dim;   // <= kMaxHeadDim
+  int64_t rope_dims;  // even, <= head_dim
+  RopeStyle style;
+  double frequency_base;
+  double frequency_scale;    // linear scaling: 1 / factor
+  const float* factors;      // [rope_dims / 2] or null
+  const int32_t* positions;  // [rows]
+  MutableRows y;             // unused by rope_kv_write
+};
+
+// Rows of f32 keys or values into the pages of their sequences. Splitting few
+// rows over threads makes them share cache lines: slow, not wrong.
+struct KvWriteArgs {
+  ConstRows x;  // [rows, heads * head_dim]; unused by rope_kv_write
+  int64_t heads;
+  int64_t head_dim;  // <= kMaxHeadDim; kQ8_0: a multiple of 32
+  KvType type;
+  bool keys;  // transposed layout
+  const KvState* state;
+  const int32_t* positions;  // [rows]
+  const int32_t* sequence;   // [rows]
+};
+
+// The same bits as rope followed by kv_write of its result.
+struct RopeKvWriteArgs {
+  RopeArgs rope;
+  KvWriteArgs write;
+};
+
+// The family on one instruction set. Every function: (args, row_begin,
+// row_end).
+struct RowKernels {
+  void (*rms_norm)(const NormArgs&, int64_t, int64_t);
+  void (*rms_norm_quantize)(const NormArgs&, int64_t, int64_t);
+  void (*layer_norm)(const NormArgs&, int64_t, int64_t);
+  void (*quantize_rows)(const QuantizeRowsArgs&, int64_t, int64_t);
+  void (*add)(const BinaryArgs&, int64_t, int64_t);
+  void (*mul)(const BinaryArgs&, int64_t, int64_t);
+  void (*silu_gate)(const BinaryArgs&, int64_t, int64_t);  // silu(a) * b
+  void (*silu)(const UnaryArgs&, int64_t, int64_t);
+  void (*gelu)(const UnaryArgs&, int64_t, int64_t);       // with erf
+  void (*gelu_tanh)(const UnaryArgs&, int64_t, int64_t);  // the approximation
+  void (*softmax)(const UnaryArgs&, int64_t, int64_t);
+  void (*take_rows)(const TakeRowsArgs&, int64_t, int64_t);
+  void (*rope)(const RopeArgs&, int64_t, int64_t);
+  void (*kv_write)(const KvWriteArgs&, int64_t, int64_t);
+  void (*rope_kv_write)(const RopeKvWriteArgs&, int64_t, int64_t);
+};
+
+extern const RowKernels kRowKernelsAvx2;
+extern const RowKernels kRowKernelsAvx512;
+
+}  // namespace weft

@@ -1,0 +1,21 @@
+// The row kernels, written once; each rows_<isa>.cc includes this and defines
+// its table. Everything is in an unnamed namespace: see vector.h.
+#pragma once
+
+#include "ops/kernels/rows/elementwise.inl"
+#include "ops/kernels/rows/kv_write.inl"
+#include "ops/kernels/rows/norm.inl"
+#include "ops/kernels/rows/rope.inl"
+#include "ops/kernels/rows/rows.h"
+
+namespace weft {
+namespace {
+
+constexpr RowKernels kRowKernels = {
+    RmsNorm, RmsNormQuantize, LayerNorm, QuantizeRows, Add,
+    Mul,     SiluGate,        SiluRows,  GeluRows,     GeluTanhRows,
+    Softmax, TakeRows,        Rope,      KvWrite,      RopeKvWrite,
+};
+
+}  // namespace
+}  // namespace weft

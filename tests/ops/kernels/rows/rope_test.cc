@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/ops/kernels/rows/row_kernels_here.h"
+
+namespace weft {
+namespace {
+
+struct Case {
+  int64_t heads, head_dim, rope_dims;
+  RopeStyle style;
+  double base, scale;
+  bool factors;
+};
+
+const Case kCases[] = {
+    {4, 64, 64, RopeStyle::kInterleaved, 10000, 1, false},
+    {4, 64, 64, RopeStyle::kHalves, 10000, 1, false},
+    {3, 128, 128, RopeStyle::kHalves, 500000, 1, true},
+    {2, 80, 20, RopeStyle::kHalves, 10000, 0.25, false},
+    {2, 20, 20, RopeStyle::kInterleaved, 10000, 1, true},
+    {5, 8, 6, RopeStyle::kInterleaved, 1000, 0.5, false},
+    {1, 2, 2, RopeStyle::kHalves, 10000, 1, false},
+    {1, 512, 512, RopeStyle::kInterleaved, 1e6, 1, false},
+};
+
+const std::vector<int32_t> kPositions = {0, 1, 7, 4095, 131071, 1048575};
+
+RopeArgs Args(const Case& c, RandomMatrix& x, RandomMatrix& y,
+              RandomMatrix& factors) {
+  return {In(x),
+          c.heads,
+          c.head_dim,
+          c.rope_dims,
+          c.style,
+          c.base,
+          c.scale,
+          c.factors ? factors.data() : nullptr,
+          kPositions.data(),
+          Out(y)};
+}
+
+RandomMatrix Factors(const Case& c, std::mt19937& random) {
+  RandomMatrix factors(1, c.rope_dims / 2, random);
+  for (int64_t i = 0; i < c.rope_dims / 2; ++i) {
+    factors.at(0, i) = 1 + std::fabs(factors.at(0, i));
+  }
+  return factors;
+}
+
+TEST(Rope, IsNearDoublePrecisionUpToPosition2To20) {
+  std::mt19937 random(1);
+  for (const Case& c : kCases) {
+    const int64_t rows = static_cast<int64_t>(kPositions.size());
+    RandomMatrix x(rows, c.heads * c.head_dim, random);
+    RandomMatrix factors = Factors(c, random);
+    for (const RowKernels* kernels : RowKernelsHere()) {
+      RandomMatrix y(rows, c.heads * c.head_dim, random, 1);
+      kernels->rope(Args(c, x, y, factors), 0, rows);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t h = 0; h < c.heads; ++h) {
+          const int64_t offset = h * c.head_dim;
+          for (int64_t i = 0; i < c.rope_dims / 2; ++i) {
+            const bool halves = c.style == RopeStyle::kHalves;
+            const int64_t a = offset + (halves ? i : 2 * i);
+            const int64_t b = halves ? a + c.rope_dims / 2 : a + 1;
+            const double angle = kPositions[static_cast<size_t>(r)] * c.scale *
+                                 std::pow(c.base, -2.0 * i / c.rope_dims) /
+                                 (c.factors ? factors.at(0, i) : 1.0);
+            const double s = std::sin(angle), t = std::cos(angle);
+            ASSERT_NEAR(y.at(r, a), x.at(r, a) * t - x.at(r, b) * s, 1e-6);
+            ASSERT_NEAR(y.at(r, b), x.at(r, b) * t + x.at(r, a) * s, 1e-6);
+          }
+          for (int64_t i = c.rope_dims; i < c.head_dim; ++i) {
+            ASSERT_EQ(y.at(r, offset + i), x.at(r, offset + i));
+          }
+        }
+      }
+      EXPECT_TRUE(y.PaddingUntouched());
+    }
+  }
+}
+
+TEST(Rope, GivesTheSameBitsOnEveryInstructionSetSplitAndInPlace) {
+  const std::vector<const RowKernels*> tables = RowKernelsHere();
+  if (tables.empty()) GTEST_SKIP();
+  std::mt19937 random(2);
+  for (const Case& c : kCases) {
+    const int64_t rows = static_cast<int64_t>(kPositions.size());
+    RandomMatrix x(rows, c.heads * c.head_dim, random, 0);
+    RandomMatrix factors = Factors(c, random), first = x;
+    tables[0]->rope(Args(c, x, first, factors), 0, rows);
+    for (const RowKernels* kernels : tables) {
+      RandomMatrix y = x;
+      for (int64_t r = rows; r-- > 0;) {
+        kernels->rope(Args(c, y, y, factors), r, r + 1);
+      }
+      EXPECT_TRUE(y.SameBits(first));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
