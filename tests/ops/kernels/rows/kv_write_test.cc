@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/kernels/half.h"
+#include "tests/ops/kernels/kv_pages.h"
 #include "tests/ops/kernels/rows/row_kernels_here.h"
 
 namespace weft {
@@ -10,57 +11,6 @@ namespace {
 
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16,
                              KvType::kQ8_0};
-
-// Two sequences of three pages each, scattered over eight pages.
-struct Pages {
-  Pages(KvType type, int64_t heads, int64_t head_dim)
-      : bytes(static_cast<size_t>(8 * heads * KvHeadBytes(type, head_dim)),
-              0xcc) {
-    state = {bytes.data(), heads * KvHeadBytes(type, head_dim), table.data(),
-             3};
-  }
-  Pages(const Pages&) = delete;
-
-  std::vector<uint8_t> bytes;
-  std::vector<int32_t> table = {5, 0, 7, 2, 6, 1};
-  KvState state;
-};
-
-// Written out apart from the kernel: element `dim` of a head at a position.
-int64_t ElementIndex(bool keys, int64_t head_dim, int64_t place, int64_t dim) {
-  return keys ? dim * 64 + place : place * head_dim + dim;
-}
-
-double ReadBack(const Pages& pages, KvType type, bool keys, int64_t head,
-                int64_t head_dim, int32_t sequence, int32_t position,
-                int64_t dim) {
-  const int32_t page =
-      pages.table[static_cast<size_t>(sequence * 3 + position / 64)];
-  const uint8_t* p = pages.bytes.data() + page * pages.state.page_bytes +
-                     head * KvHeadBytes(type, head_dim);
-  const int64_t index = ElementIndex(keys, head_dim, position % 64, dim);
-  float f;
-  uint16_t h;
-  switch (type) {
-    case KvType::kF32:
-      std::memcpy(&f, p + index * 4, 4);
-      return f;
-    case KvType::kF16:
-      std::memcpy(&h, p + index * 2, 2);
-      return F16ToF32(h);
-    case KvType::kBF16:
-      std::memcpy(&h, p + index * 2, 2);
-      return BF16ToF32(h);
-    case KvType::kQ8_0:
-      std::memcpy(
-          &h,
-          p + head_dim * 64 +
-              2 * ElementIndex(keys, head_dim / 32, position % 64, dim / 32),
-          2);
-      return F16ToF32(h) * static_cast<int8_t>(p[index]);
-  }
-  return 0;
-}
 
 const std::vector<int32_t> kPositions = {0, 63, 64, 191, 3, 130};
 const std::vector<int32_t> kSequence = {0, 0, 1, 1, 1, 0};
@@ -74,8 +24,8 @@ TEST(KvWrite, PutsEveryElementWhereTheLayoutSays) {
         for (const RowKernels* kernels : RowKernelsHere()) {
           const int64_t heads = 3;
           RandomMatrix x(6, heads * head_dim, random);
-          Pages pages(type, heads, head_dim);
-          kernels->kv_write({In(x), heads, head_dim, type, keys, &pages.state,
+          KvPages pages(type, keys, heads, head_dim, 2, 3);
+          kernels->kv_write({In(x), heads, head_dim, type, keys, &pages.state(),
                              kPositions.data(), kSequence.data()},
                             0, 6);
           for (int64_t r = 0; r < 6; ++r) {
@@ -88,9 +38,8 @@ TEST(KvWrite, PutsEveryElementWhereTheLayoutSays) {
               for (int64_t i = 0; i < head_dim; ++i) {
                 const float v = x.at(r, h * head_dim + i);
                 const double got =
-                    ReadBack(pages, type, keys, h, head_dim,
-                             kSequence[static_cast<size_t>(r)],
-                             kPositions[static_cast<size_t>(r)], i);
+                    pages.Get(kSequence[static_cast<size_t>(r)],
+                              kPositions[static_cast<size_t>(r)], h, i);
                 switch (type) {
                   case KvType::kF32:
                     ASSERT_EQ(got, v);
@@ -110,10 +59,10 @@ TEST(KvWrite, PutsEveryElementWhereTheLayoutSays) {
           }
           // Only the rows' own elements were written.
           size_t untouched = 0;
-          for (const uint8_t byte : pages.bytes) untouched += byte == 0xcc;
+          for (const uint8_t byte : pages.bytes()) untouched += byte == 0xff;
           const size_t written =
               static_cast<size_t>(6 * heads * KvHeadBytes(type, head_dim) / 64);
-          EXPECT_GE(untouched, pages.bytes.size() - written);
+          EXPECT_GE(untouched, pages.bytes().size() - written);
         }
       }
     }
@@ -129,12 +78,12 @@ TEST(KvWrite, ConvertsExtremesAsTheFormatsDefine) {
     for (const RowKernels* kernels : RowKernelsHere()) {
       RandomMatrix x(1, 12, random);
       for (int i = 0; i < 12; ++i) x.at(0, i) = values[i];
-      Pages pages(type, 1, 12);
-      kernels->kv_write({In(x), 1, 12, type, false, &pages.state,
+      KvPages pages(type, false, 1, 12, 2, 3);
+      kernels->kv_write({In(x), 1, 12, type, false, &pages.state(),
                          kPositions.data(), kSequence.data()},
                         0, 1);
       for (int i = 0; i < 12; ++i) {
-        const double got = ReadBack(pages, type, false, 0, 12, 0, 0, i);
+        const double got = pages.Get(0, 0, 0, i);
         const double want = type == KvType::kF16
                                 ? F16ToF32(F32ToF16(values[i]))
                                 : BF16ToF32(F32ToBF16(values[i]));
@@ -159,12 +108,12 @@ TEST(KvWrite, Q8KeepsZerosTinyValuesAndNan) {
       x.at(0, 64 + i) = 1e-30f;
     }
     x.at(0, 100) = NAN;
-    Pages pages(KvType::kQ8_0, 1, 128);
-    kernels->kv_write({In(x), 1, 128, KvType::kQ8_0, true, &pages.state,
+    KvPages pages(KvType::kQ8_0, true, 1, 128, 2, 3);
+    kernels->kv_write({In(x), 1, 128, KvType::kQ8_0, true, &pages.state(),
                        kPositions.data(), kSequence.data()},
                       0, 1);
     for (int i = 0; i < 128; ++i) {
-      const double got = ReadBack(pages, KvType::kQ8_0, true, 0, 128, 0, 0, i);
+      const double got = pages.Get(0, 0, 0, i);
       if (i < 32 || (i >= 64 && i < 96)) {
         EXPECT_EQ(got, 0.0);
       } else if (i < 64) {
@@ -187,19 +136,20 @@ TEST(RopeKvWrite, HasTheBitsOfRopeThenKvWriteOnEveryInstructionSet) {
       const RopeArgs rope = {
           In(x), heads,   head_dim,          48,    RopeStyle::kHalves, 1e4,
           1.0,   nullptr, kPositions.data(), Out(y)};
-      Pages apart(type, heads, head_dim), fused(type, heads, head_dim);
+      KvPages apart(type, true, heads, head_dim, 2, 3);
+      KvPages fused(type, true, heads, head_dim, 2, 3);
       const KvWriteArgs write = {
-          In(y), heads,        head_dim,          type,
-          true,  &apart.state, kPositions.data(), kSequence.data()};
+          In(y), heads,          head_dim,          type,
+          true,  &apart.state(), kPositions.data(), kSequence.data()};
       kernels->rope(rope, 0, 6);
       kernels->kv_write(write, 0, 6);
       RopeKvWriteArgs both = {rope, write};
-      both.write.state = &fused.state;
+      both.write.state = &fused.state();
       kernels->rope_kv_write(both, 2, 6);
       kernels->rope_kv_write(both, 0, 2);
-      EXPECT_EQ(apart.bytes, fused.bytes);
-      if (first.empty()) first = fused.bytes;
-      EXPECT_EQ(first, fused.bytes);
+      EXPECT_EQ(apart.bytes(), fused.bytes());
+      if (first.empty()) first = fused.bytes();
+      EXPECT_EQ(first, fused.bytes());
     }
   }
 }

@@ -1,0 +1,86 @@
+// Attention over the paged KV cache, fused and as its three primitives.
+//
+// Row t attends to positions 0 .. positions[t] of its sequence:
+//   score[p] = scale * sum over d of q[d] * k[p, d]
+//   y = sum over p of softmax(score)[p] * v[p]
+// Query head h reads KV head h / (heads / kv_heads).
+//
+// The fused kernel keeps a running maximum and sum (online softmax: Milakov and
+// Gimelshein 2018, arXiv:1805.02867; tiled as in FlashAttention, Dao et al.
+// 2022, arXiv:2205.14135). A page of 64 positions is one step, pages in order.
+// Within it each score is one chain of fused multiply-adds over d, and each
+// output one chain over p, so a row's bits do not depend on which rows share a
+// call, a block or a thread, nor on the instruction set. A row never multiplies
+// a value that it may not see.
+//
+// Work is cut into items, one KV head for one block of rows; a caller may split
+// items [0, AttentionItems) over threads as it likes. Items of one head are
+// neighbours. Plain structs: files compiled for one instruction set include
+// this.
+#pragma once
+
+#include <stdint.h>
+
+#include "ops/kernels/kernel.h"
+#include "ops/kernels/kv_layout.h"
+
+namespace weft {
+
+struct AttentionArgs {
+  const float* q;  // [rows, heads * key_dim]
+  int64_t q_row_bytes;
+  int64_t rows;
+  int64_t heads;  // a multiple of kv_heads
+  int64_t kv_heads;
+  int64_t key_dim;    // <= kMaxHeadDim; kQ8_0: a multiple of 32
+  int64_t value_dim;  // likewise
+  KvType type;
+  const KvState* keys;
+  const KvState* values;
+  const int32_t* positions;  // [rows], >= 0
+  const int32_t* sequence;   // [rows]
+  float scale;
+  float* y;  // [rows, heads * value_dim]; unused by scores
+  int64_t y_row_bytes;
+  // attention_scores writes, attention_values reads f32[rows, heads, columns];
+  // columns > every position. Scores a row may not see are -infinity.
+  float* scores;
+  int64_t score_columns;
+};
+
+// Rows of one block: about 64 query rows share each key and value that is read.
+static inline int64_t AttentionBlockRows(int64_t heads, int64_t kv_heads) {
+  const int64_t group = heads / kv_heads;
+  return group >= 64 ? 1 : 64 / group;
+}
+
+static inline int64_t AttentionItems(int64_t rows, int64_t heads,
+                                     int64_t kv_heads) {
+  const int64_t block = AttentionBlockRows(heads, kv_heads);
+  return (rows + block - 1) / block * kv_heads;
+}
+
+// Thread scratch of all three kernels, to be 64-byte aligned.
+static inline int64_t AttentionScratchBytes(int64_t heads, int64_t kv_heads,
+                                            int64_t key_dim,
+                                            int64_t value_dim) {
+  const int64_t rows = AttentionBlockRows(heads, kv_heads) * (heads / kv_heads);
+  const int64_t padded = (value_dim + 15) / 16 * 16;
+  // Outputs, one widened page of values, queries, maxima and sums.
+  const int64_t floats =
+      (rows + kPageTokens) * padded + rows * key_dim + 2 * rows;
+  return (floats * 4 + 63) / 64 * 64;
+}
+
+// The family on one instruction set: (args, item_begin, item_end,
+// thread_scratch).
+struct AttentionKernels {
+  void (*attention)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
+  void (*scores)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
+  void (*values)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
+};
+
+extern const AttentionKernels kAttentionKernelsAvx2;
+extern const AttentionKernels kAttentionKernelsAvx512;
+
+}  // namespace weft

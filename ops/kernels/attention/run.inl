@@ -1,0 +1,193 @@
+// One run: consecutive rows of one sequence, for one KV head, with everything
+// that attention keeps about them in thread scratch.
+#pragma once
+
+#include "ops/kernels/attention/attention.h"
+#include "ops/kernels/attention/tiles.inl"
+
+namespace weft {
+namespace {
+
+// A query row is one token and one head of the group; the heads of a token are
+// neighbours. Tiles of rows are cut evenly.
+struct Run {
+  const AttentionArgs* args;
+  int64_t kv_head;
+  int64_t first_token;
+  int64_t group;
+  int64_t rows;
+  int64_t vectors;  // of one output, rounded up
+  int64_t pages;    // that at least one row sees
+  // Thread scratch.
+  float* out;      // [rows][vectors * 16]
+  float* widened;  // [64][vectors * 16], for value_dim % 16 != 0
+  float* q;        // tile by tile, [key_dim][rows of the tile]
+  float* maximum;  // [rows]
+  float* sum;      // [rows]
+};
+
+WEFT_INLINE int64_t Tiles(const Run& run) {
+  return (run.rows + kTileRows - 1) / kTileRows;
+}
+
+WEFT_INLINE int64_t TileBegin(const Run& run, int64_t tile) {
+  return tile * run.rows / Tiles(run);
+}
+
+WEFT_INLINE int64_t TokenOf(const Run& run, int64_t row) {
+  return run.first_token + row / run.group;
+}
+
+WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
+  return run.kv_head * run.group + row % run.group;
+}
+
+WEFT_INLINE int64_t PositionOf(const Run& run, int64_t row) {
+  return run.args->positions[TokenOf(run, row)];
+}
+
+// Keys of the page that the row sees, 0 to 64.
+WEFT_INLINE int VisibleKeys(const Run& run, int64_t row, int64_t page) {
+  const int64_t visible = PositionOf(run, row) + 1 - page * kPageTokens;
+  return static_cast<int>(visible < 0             ? 0
+                          : visible > kPageTokens ? kPageTokens
+                                                  : visible);
+}
+
+WEFT_INLINE const uint8_t* PageHead(const Run& run, const KvState& state,
+                                    int64_t page, int64_t dims) {
+  const AttentionArgs& args = *run.args;
+  return KvPage(state, args.sequence[run.first_token], page * kPageTokens) +
+         run.kv_head * KvHeadBytes(args.type, dims);
+}
+
+WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
+                         int64_t token_begin, int64_t token_end,
+                         uint8_t* scratch) {
+  Run run;
+  run.args = &args;
+  run.kv_head = kv_head;
+  run.first_token = token_begin;
+  run.group = args.heads / args.kv_heads;
+  run.rows = (token_end - token_begin) * run.group;
+  run.vectors = (args.value_dim + 15) / 16;
+  int64_t last = 0;
+  for (int64_t t = token_begin; t < token_end; ++t) {
+    if (args.positions[t] > last) last = args.positions[t];
+  }
+  run.pages = last / kPageTokens + 1;
+  run.out = reinterpret_cast<float*>(scratch);
+  run.widened = run.out + run.rows * run.vectors * 16;
+  run.q = run.widened + kPageTokens * run.vectors * 16;
+  run.maximum = run.q + run.rows * args.key_dim;
+  run.sum = run.maximum + run.rows;
+  return run;
+}
+
+WEFT_INLINE void PackQueries(const Run& run) {
+  const AttentionArgs& args = *run.args;
+  for (int64_t tile = 0; tile < Tiles(run); ++tile) {
+    const int64_t begin = TileBegin(run, tile);
+    const int64_t rows = TileBegin(run, tile + 1) - begin;
+    float* packed = run.q + begin * args.key_dim;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* q = reinterpret_cast<const float*>(
+                           reinterpret_cast<const uint8_t*>(args.q) +
+                           TokenOf(run, begin + r) * args.q_row_bytes) +
+                       HeadOf(run, begin + r) * args.key_dim;
+      for (int64_t d = 0; d < args.key_dim; ++d) packed[d * rows + r] = q[d];
+    }
+  }
+}
+
+WEFT_INLINE void ClearOutputs(const Run& run) {
+  for (int64_t i = 0; i < run.rows * run.vectors; ++i) {
+    Store(run.out + i * 16, F32x16{});
+  }
+}
+
+// y = out * factor of the row.
+WEFT_INLINE void StoreOutputs(const Run& run, const float* divisor) {
+  const AttentionArgs& args = *run.args;
+  for (int64_t r = 0; r < run.rows; ++r) {
+    float* y = reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(args.y) +
+                                        TokenOf(run, r) * args.y_row_bytes) +
+               HeadOf(run, r) * args.value_dim;
+    const float* out = run.out + r * run.vectors * 16;
+    const F32x16 factor = Splat(divisor == nullptr ? 1.0f : 1.0f / divisor[r]);
+    for (int64_t i = 0; i < args.value_dim; i += 16) {
+      const F32x16 v = Load(out + i) * factor;
+      if (i + 16 <= args.value_dim) {
+        Store(y + i, v);
+      } else {
+        StorePart(y + i, v, static_cast<int>(args.value_dim - i));
+      }
+    }
+  }
+}
+
+// The values of a page, widened to full vectors of f32 where a head does not
+// fill them (reading past a head could leave the cache).
+template <KvType kType>
+WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
+  const AttentionArgs& args = *run.args;
+  const int64_t dims = args.value_dim;
+  const uint8_t* head = PageHead(run, *args.values, page, dims);
+  if (dims % 16 != 0) {
+    int64_t last = 0;
+    for (int64_t r = 0; r < run.rows; r += run.group) {
+      const int visible = VisibleKeys(run, r, page);
+      if (visible > last) last = visible;
+    }
+    const int64_t stride = run.vectors * 16;
+    for (int64_t key = 0; key < last; ++key) {
+      for (int64_t v = 0; v < run.vectors; ++v) {
+        const int64_t left = dims - v * 16;
+        uint8_t part[64] = {};
+        memcpy(part, head + (key * dims + v * 16) * kElementBytes<kType>,
+               static_cast<size_t>((left < 16 ? left : 16) *
+                                   kElementBytes<kType>));
+        Store(run.widened + key * stride + v * 16, LoadElements<kType>(part));
+      }
+    }
+    const uint8_t* data = reinterpret_cast<const uint8_t*>(run.widened);
+    return {data, data, nullptr, stride * 4, 0};
+  }
+  const int64_t following = page + 1 < run.pages ? page + 1 : page;
+  return {head, PageHead(run, *args.values, following, dims),
+          reinterpret_cast<const uint16_t*>(head + dims * kPageTokens),
+          dims * kElementBytes<kType>, dims / 32};
+}
+
+// out = out * factor + p * values for one tile and page. Keys that all rows see
+// go through one tile; what only some rows see, on the page where they end,
+// goes row by row.
+template <KvType kType>
+WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int64_t rows,
+                                  int64_t page_index, const float* p,
+                                  const ValuePage& page, const float* factor) {
+  const int64_t stride = run.vectors * 16;
+  const int vectors = static_cast<int>(run.vectors);
+  const float one = 1.0f;
+  float* out = run.out + begin * stride;
+  int shared = kPageTokens;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int visible = VisibleKeys(run, begin + r, page_index);
+    if (visible < shared) shared = visible;
+  }
+  if (shared > 0) {
+    ValueTiles<kType>(static_cast<int>(rows), vectors, p, page, 0, shared,
+                      factor, out, stride);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int visible = VisibleKeys(run, begin + r, page_index);
+    if (visible > shared) {
+      ValueVectors<kType, 1>(vectors, p + r * kPageTokens, page, shared,
+                             visible, shared > 0 ? &one : factor + r,
+                             out + r * stride, stride);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
