@@ -5,6 +5,7 @@
 #include "ops/dequantize.h"
 #include "ops/kernels/matmul/matmul.h"
 #include "ops/kernels/matmul/pack.h"
+#include "ops/kernels/matmul/pack_dense.h"
 
 namespace weft {
 namespace {
@@ -31,12 +32,15 @@ void ReadPlainRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
   DequantizeRow(dtype, data + row * RowBytes(dtype, columns), out, columns);
 }
 
-bool SupportsPanels(DType dtype, int64_t, int64_t) { return Info(dtype).quantized;
+bool SupportsPanels(DType dtype, int64_t, int64_t) {
   return CanDequantize(dtype);
 }
 
 int64_t PanelsBytes(DType dtype, int64_t rows, int64_t columns) {
-  return PackedBytes(dtype, rows, columns);
+  return Info(dtype).quantized
+             ? PackedBytes(dtype, rows, columns)
+             : (rows + kPanelRows - 1) / kPanelRows *
+                   DensePanelBytes(dtype, columns);
 }
 
 void PackPanels(DType dtype, int64_t rows, int64_t columns,
@@ -52,7 +56,7 @@ void PackPanels(DType dtype, int64_t rows, int64_t columns,
     if (Info(dtype).quantized) {
       PackPanel(dtype, sources, columns, panel);
     } else {
-      std::abort();
+      PackDensePanel(dtype, sources, columns, panel);
     }
   }
 }
@@ -62,7 +66,7 @@ void ReadPanelRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
   if (Info(dtype).quantized) {
     UnpackRow(dtype, data, columns, row, out);
   } else {
-    std::abort();
+    UnpackDenseRow(dtype, data, columns, row, out);
   }
 }
 

@@ -165,8 +165,11 @@ absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
 
   start = std::chrono::steady_clock::now();
   std::vector<int32_t> history = result.prompt_tokens;
-  history.reserve(history.size() + std::max<int64_t>(request.max_tokens, 0));
-  result.tokens.reserve(std::max<int64_t>(request.max_tokens, 0));
+  // What fits into the context without a shift: no allocation until then.
+  const int64_t expected =
+      std::clamp<int64_t>(request.max_tokens, 0, session.room());
+  history.reserve(history.size() + expected);
+  result.tokens.reserve(expected);
   StreamDecoder decoder(*tokenizer_, {true, true});
   const auto emit = [&](const std::string& text) {
     result.text += text;

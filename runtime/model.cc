@@ -58,4 +58,11 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   return plan;
 }
 
+absl::StatusOr<Plan> LoadPlan(const std::string& path,
+                              const ModelOptions& options) {
+  absl::StatusOr<GgufFile> file = OpenModel(path);
+  if (!file.ok()) return file.status();
+  return CompileModel(*file, options);
+}
+
 }  // namespace weft

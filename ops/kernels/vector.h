@@ -127,19 +127,28 @@ WEFT_INLINE I32x16 RoundToInt(F32x16 x) {
 }
 
 // Fixed trees: lane i with i + 8, then + 4, + 2, + 1.
+typedef float F32x8 __attribute__((vector_size(32)));
+typedef float F32x4 __attribute__((vector_size(16)));
+
 WEFT_INLINE float ReduceSum(F32x16 v) {
-  float h[8], q[4];
-  for (int i = 0; i < 8; ++i) h[i] = v[i] + v[i + 8];
-  for (int i = 0; i < 4; ++i) q[i] = h[i] + h[i + 4];
-  return (q[0] + q[2]) + (q[1] + q[3]);
+  F32x8 h[2];
+  memcpy(h, &v, sizeof(h));
+  const F32x8 eight = h[0] + h[1];
+  F32x4 q[2];
+  memcpy(q, &eight, sizeof(q));
+  const F32x4 four = q[0] + q[1];
+  return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 WEFT_INLINE float ReduceMax(F32x16 v) {
-  float h[8], q[4];
-  for (int i = 0; i < 8; ++i) h[i] = v[i] > v[i + 8] ? v[i] : v[i + 8];
-  for (int i = 0; i < 4; ++i) q[i] = h[i] > h[i + 4] ? h[i] : h[i + 4];
-  const float a = q[0] > q[2] ? q[0] : q[2];
-  const float b = q[1] > q[3] ? q[1] : q[3];
+  F32x8 h[2];
+  memcpy(h, &v, sizeof(h));
+  const F32x8 eight = h[0] > h[1] ? h[0] : h[1];
+  F32x4 q[2];
+  memcpy(q, &eight, sizeof(q));
+  const F32x4 four = q[0] > q[1] ? q[0] : q[1];
+  const float a = four[0] > four[2] ? four[0] : four[2];
+  const float b = four[1] > four[3] ? four[1] : four[3];
   return a > b ? a : b;
 }
 

@@ -10,6 +10,8 @@
 namespace weft {
 namespace {
 
+constexpr int kPageVectors = kPageTokens / 16;
+
 // Scores of one row in one page to weights relative to the new maximum; returns
 // what the row's output so far must be multiplied by.
 WEFT_INLINE float OnlineSoftmax(float* scores, int visible, float* maximum,

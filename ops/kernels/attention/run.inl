@@ -141,13 +141,14 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
     }
     const int64_t stride = run.vectors * 16;
     for (int64_t key = 0; key < last; ++key) {
-      for (int64_t v = 0; v < run.vectors; ++v) {
-        const int64_t left = dims - v * 16;
+      for (int64_t v = 0; v * kLanes < dims; ++v) {
+        const int64_t left = dims - v * kLanes;
         uint8_t part[64] = {};
-        memcpy(part, head + (key * dims + v * 16) * kElementBytes<kType>,
-               static_cast<size_t>((left < 16 ? left : 16) *
+        memcpy(part, head + (key * dims + v * kLanes) * kElementBytes<kType>,
+               static_cast<size_t>((left < kLanes ? left : kLanes) *
                                    kElementBytes<kType>));
-        Store(run.widened + key * stride + v * 16, LoadElements<kType>(part));
+        NativeStore(run.widened + key * stride + v * kLanes,
+                    LoadElements<kType>(part));
       }
     }
     const uint8_t* data = reinterpret_cast<const uint8_t*>(run.widened);
@@ -167,7 +168,7 @@ WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int64_t rows,
                                   int64_t page_index, const float* p,
                                   const ValuePage& page, const float* factor) {
   const int64_t stride = run.vectors * 16;
-  const int vectors = static_cast<int>(run.vectors);
+  const int vectors = static_cast<int>(stride / kLanes);
   const float one = 1.0f;
   float* out = run.out + begin * stride;
   int shared = kPageTokens;

@@ -1,38 +1,35 @@
 // The two inner products of attention, as register tiles: R query rows times
-// 16 * V keys or value dimensions. See attention.h for the order of summation.
+// V registers of keys or value dimensions. See attention.h for the order of
+// summation.
 //
 // Not inlined, so that the accumulators stay in registers (kernels.md of the
 // design: GCC spills them otherwise).
 #pragma once
 
 #include "ops/kernels/kv_layout.h"
-#include "ops/kernels/vector.h"
-#include "ops/kernels/vector16.h"
+#include "ops/kernels/native.h"
 
 namespace weft {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kTileRows = 6;
 constexpr int kTileVectors = 4;
 #else
-constexpr int kTileRows = 3;
 constexpr int kTileVectors = 2;
 #endif
-
-constexpr int kPageVectors = kPageTokens / 16;
+constexpr int kTileRows = 6;
 
 template <KvType kType>
-WEFT_INLINE F32x16 LoadElements(const uint8_t* p) {
-  if (kType == KvType::kF32) {
-    return Load(reinterpret_cast<const float*>(p));
-  } else if (kType == KvType::kQ8_0) {
-    I8x16 q;
-    memcpy(&q, p, sizeof(q));
-    return ToFloat(__builtin_convertvector(q, I32x16));
-  } else {
-    const U16x16 v = Load16(reinterpret_cast<const uint16_t*>(p));
-    return kType == KvType::kF16 ? WidenF16(v) : WidenBF16(v);
+WEFT_INLINE Native LoadElements(const uint8_t* p) {
+  switch (kType) {
+    case KvType::kF32:
+      return NativeLoad(reinterpret_cast<const float*>(p));
+    case KvType::kF16:
+      return NativeWidenF16(p);
+    case KvType::kBF16:
+      return NativeWidenBF16(p);
+    case KvType::kQ8_0:
+      return NativeWidenI8(p);
   }
 }
 
@@ -48,8 +45,8 @@ WEFT_INLINE void Prefetch(const uint8_t* p) {
 }
 
 // scores[r][j] = scale * sum over d of q[d][r] * key[d][j], for the tile's rows
-// and 16 * V keys. `head` and `next` are this head in this page and the next;
-// queries are packed [dims][R].
+// and kLanes * V keys. `head` and `next` are this head in this page and the
+// next; queries are packed [dims][R].
 template <KvType kType, int R, int V>
 __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
                                        const uint8_t* next, int64_t dims,
@@ -57,38 +54,39 @@ __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
                                        float* scores) {
   constexpr int kRowBytes = kPageTokens * kElementBytes<kType>;
   constexpr bool kScaled = kType == KvType::kQ8_0;
-  F32x16 sum[R][V];
+  Native sum[R][V];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) sum[r][v] = F32x16{};
+    for (int v = 0; v < V; ++v) sum[r][v] = NativeZero();
   }
-  const uint8_t* k = head + first_vector * 16 * kElementBytes<kType>;
-  const uint8_t* n = next + first_vector * 16 * kElementBytes<kType>;
+  const uint8_t* k = head + first_vector * kLanes * kElementBytes<kType>;
+  const uint8_t* n = next + first_vector * kLanes * kElementBytes<kType>;
   const uint16_t* block_scales =
       reinterpret_cast<const uint16_t*>(head + dims * kRowBytes) +
-      first_vector * 16;
-  float key_scales[kScaled ? 16 * V : 1] = {};
+      first_vector * kLanes;
+  float key_scales[kScaled ? kLanes * V : 1] = {};
   for (int64_t d = 0; d < dims; ++d) {
     if (kScaled && d % 32 == 0) {
       for (int v = 0; v < V; ++v) {
-        Store(key_scales + 16 * v, WidenF16(Load16(block_scales + 16 * v)));
+        NativeStore(key_scales + kLanes * v,
+                    NativeWidenF16(block_scales + kLanes * v));
       }
       block_scales += kPageTokens;
     }
-    F32x16 key[V];
+    Native key[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      key[v] = LoadElements<kType>(k + v * 16 * kElementBytes<kType>);
-      if (kScaled) key[v] = key[v] * Load(key_scales + 16 * v);
+      key[v] = LoadElements<kType>(k + v * kLanes * kElementBytes<kType>);
+      if (kScaled) key[v] = key[v] * NativeLoad(key_scales + kLanes * v);
     }
-    Prefetch<V * 16 * kElementBytes<kType>>(n);
+    Prefetch<V * kLanes * kElementBytes<kType>>(n);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const F32x16 query = Splat(q[r]);
+      const Native query = NativeSplat(q[r]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        sum[r][v] = MultiplyAdd(query, key[v], sum[r][v]);
+        sum[r][v] = NativeMultiplyAdd(query, key[v], sum[r][v]);
       }
     }
     q += R;
@@ -99,8 +97,8 @@ __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      Store(scores + r * kPageTokens + (first_vector + v) * 16,
-            sum[r][v] * Splat(scale));
+      NativeStore(scores + r * kPageTokens + (first_vector + v) * kLanes,
+                  sum[r][v] * NativeSplat(scale));
     }
   }
 }
@@ -115,44 +113,47 @@ struct ValuePage {
 };
 
 // out[r][i] = out[r][i] * factor[r] + sum over keys of p[r][key] * v[key][i]
-// for keys [begin, end) and 16 * V dimensions from first_vector on.
+// for keys [begin, end) and kLanes * V dimensions from first_vector on.
 template <KvType kType, int R, int V>
 __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
                                          int begin, int end, int first_vector,
                                          const float* factor, float* out,
                                          int64_t out_stride) {
   constexpr bool kScaled = kType == KvType::kQ8_0;
-  F32x16 sum[R][V];
+  Native sum[R][V];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      sum[r][v] = Load(out + r * out_stride + (first_vector + v) * 16) *
-                  Splat(factor[r]);
+      sum[r][v] =
+          NativeLoad(out + r * out_stride + (first_vector + v) * kLanes) *
+          NativeSplat(factor[r]);
     }
   }
   const int64_t offset =
-      begin * page.row_bytes + first_vector * 16 * kElementBytes<kType>;
+      begin * page.row_bytes + first_vector * kLanes * kElementBytes<kType>;
   const uint8_t* data = page.data + offset;
   const uint8_t* next = page.next + offset;
   const uint16_t* scales =
       kScaled ? page.scales + begin * page.scales_per_row : nullptr;
   for (int key = begin; key < end; ++key) {
-    F32x16 value[V];
+    Native value[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      value[v] = LoadElements<kType>(data + v * 16 * kElementBytes<kType>);
+      value[v] = LoadElements<kType>(data + v * kLanes * kElementBytes<kType>);
       if (kScaled) {
-        value[v] = value[v] * Splat(_cvtsh_ss(scales[(first_vector + v) / 2]));
+        value[v] =
+            value[v] *
+            NativeSplat(LoadF16(scales + (first_vector + v) * kLanes / 32));
       }
     }
-    Prefetch<V * 16 * kElementBytes<kType>>(next);
+    Prefetch<V * kLanes * kElementBytes<kType>>(next);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const F32x16 weight = Splat(p[r * kPageTokens + key]);
+      const Native weight = NativeSplat(p[r * kPageTokens + key]);
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) {
-        sum[r][v] = MultiplyAdd(weight, value[v], sum[r][v]);
+        sum[r][v] = NativeMultiplyAdd(weight, value[v], sum[r][v]);
       }
     }
     data += page.row_bytes;
@@ -163,7 +164,8 @@ __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      Store(out + r * out_stride + (first_vector + v) * 16, sum[r][v]);
+      NativeStore(out + r * out_stride + (first_vector + v) * kLanes,
+                  sum[r][v]);
     }
   }
 }
@@ -174,7 +176,7 @@ WEFT_INLINE void KeyTiles(int rows, const float* q, const uint8_t* head,
                           const uint8_t* next, int64_t dims, float scale,
                           float* scores) {
   if (rows == R) {
-    for (int v = 0; v < kPageVectors; v += kTileVectors) {
+    for (int v = 0; v < kPageTokens / kLanes; v += kTileVectors) {
       KeyTile<kType, R, kTileVectors>(q, head, next, dims, v, scale, scores);
     }
   } else if constexpr (R > 1) {
@@ -195,11 +197,11 @@ WEFT_INLINE void ValueVectors(int vectors, const float* p,
     if (first < vectors) {
       // Fewer than V are left: offset everything and go on with narrower tiles.
       ValuePage rest = page;
-      rest.data += first * 16 * kElementBytes<kType>;
-      rest.next += first * 16 * kElementBytes<kType>;
-      if (kType == KvType::kQ8_0) rest.scales += first / 2;
+      rest.data += first * kLanes * kElementBytes<kType>;
+      rest.next += first * kLanes * kElementBytes<kType>;
+      if (kType == KvType::kQ8_0) rest.scales += first * kLanes / 32;
       ValueVectors<kType, R, V - 1>(vectors - first, p, rest, begin, end,
-                                    factor, out + first * 16, out_stride);
+                                    factor, out + first * kLanes, out_stride);
     }
   }
 }

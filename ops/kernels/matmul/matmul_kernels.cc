@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ops/fused_matmul.h"
+#include "ops/kernels/matmul/dense_matmul.h"
 #include "ops/kernels/matmul/quantized_matmul.h"
 #include "ops/kernels/rows/row_kernels.h"
 #include "ops/op_table.h"
@@ -172,6 +173,12 @@ class MatmulRow : public KernelRow {
 void AddMatmulKernels(KernelRows* rows) {
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
     rows->push_back(std::make_unique<MatmulRow>(kernel, true));
+  }
+  for (const MatmulKernel& kernel : DenseMatmulKernels()) {
+    rows->push_back(std::make_unique<MatmulRow>(kernel, false));
+  }
+  for (const MatmulKernel& kernel : WidenedMatmulKernels()) {
+    rows->push_back(std::make_unique<MatmulRow>(kernel, false));
   }
 }
 

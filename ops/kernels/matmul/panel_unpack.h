@@ -232,46 +232,55 @@ struct UnpackedPair {
   const float* scales;
 };
 
+// One super-block of one panel: quants to bytes [32-column block][512] (not for
+// Q8_0), its scales and negated minimums to the panel's place among a pair's.
+template <class Block>
+WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
+                                  uint8_t* bytes, float* scales) {
+  using Panel = Panel16<Block>;
+  constexpr int per_32 = Panel::kScalesPer32;
+  for (int part = 0; part < kParts; ++part) {
+    const PanelHalves halves = LoadHalves<Block>(meta, part);
+    for (int k = 0; k < Panel::kBlocks; ++k) {
+      if (!Panel::kQuantsFirst) {
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; ++g) {
+          StoreBytes(
+              bytes + 512 * k + 64 * g + kPartBytes * part,
+              UnpackGroup<Block>(quants + k * Panel::kQuantBytes, g, part));
+        }
+      }
+      for (int h = 0; h < per_32; ++h) {
+        float* to = scales + UnpackedScaleFloats<Block>() * k + 32 * h +
+                    kPartLanes * part;
+        StoreFloats(to, UnpackScale<Block>(halves, meta, k, h, part));
+        if (Panel::kHasMin) {
+          StoreFloats(to + 32 * per_32,
+                      UnpackNegativeMin<Block>(halves, meta, k, h, part));
+        }
+      }
+    }
+  }
+}
+
 template <class Block>
 __attribute__((noinline)) UnpackedPair UnpackPair(const uint8_t* const panel[2],
                                                   int64_t depth,
                                                   uint8_t* scratch) {
   using Panel = Panel16<Block>;
-  constexpr int per_32 = Panel::kScalesPer32;
-  UnpackedPair pair;
-  float* all_scales =
+  float* scales =
       reinterpret_cast<float*>(scratch + 2 * UnpackedQuantBytes<Block>(depth));
-  pair.scales = all_scales;
+  UnpackedPair pair;
+  pair.scales = scales;
   for (int v = 0; v < 2; ++v) {
     uint8_t* bytes = scratch + v * UnpackedQuantBytes<Block>(depth);
     pair.quants[v] = Panel::kQuantsFirst ? panel[v] : bytes;
-    float* scales = all_scales + 16 * v;
     for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
-      const uint8_t* meta = panel[v] + PanelMeta<Block>(s, depth);
-      for (int k = 0; k < Panel::kBlocks; ++k) {
-        const uint8_t* quants =
-            panel[v] + PanelQuants<Block>(s * Panel::kBlocks + k);
-        for (int part = 0; part < kParts; ++part) {
-          if (!Panel::kQuantsFirst) {
-#pragma GCC unroll 8
-            for (int g = 0; g < 8; ++g) {
-              StoreBytes(bytes + 64 * g + kPartBytes * part,
-                         UnpackGroup<Block>(quants, g, part));
-            }
-          }
-          const PanelHalves halves = LoadHalves<Block>(meta, part);
-          for (int h = 0; h < per_32; ++h) {
-            float* to = scales + 32 * h + kPartLanes * part;
-            StoreFloats(to, UnpackScale<Block>(halves, meta, k, h, part));
-            if (Panel::kHasMin) {
-              StoreFloats(to + 32 * per_32,
-                          UnpackNegativeMin<Block>(halves, meta, k, h, part));
-            }
-          }
-        }
-        bytes += 512;
-        scales += UnpackedScaleFloats<Block>();
-      }
+      UnpackSuperBlock<Block>(
+          panel[v] + PanelQuants<Block>(s * Panel::kBlocks),
+          panel[v] + PanelMeta<Block>(s, depth),
+          bytes + s * Panel::kBlocks * 512,
+          scales + 16 * v + s * Panel::kBlocks * UnpackedScaleFloats<Block>());
     }
   }
   return pair;

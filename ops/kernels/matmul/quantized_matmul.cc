@@ -50,6 +50,12 @@ int64_t PrefillScratch(int64_t depth) {
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>, true)
+#define WEFT_FEW_AVX2(T)                                   \
+  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, 6, \
+              MatmulPanel16FewAvx2, NoScratch, true)
+#define WEFT_AVX2(T)                                              \
+  WEFT_KERNEL(T, "6x32", "avx2", "panel16", Isa::kAvx2, kAnyRows, \
+              MatmulPanel16Avx2, PrefillScratch<Block##T>, true)
 #define WEFT_ROWS_AVX2(T)                                                      \
   WEFT_KERNEL(T, "rows", "avx2", "rows", Isa::kAvx2, kAnyRows, MatmulRowsAvx2, \
               NoScratch, false)
@@ -57,7 +63,9 @@ int64_t PrefillScratch(int64_t depth) {
 constexpr MatmulKernel kTable[] = {
     WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX512VNNI)
         WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512VNNI)
-            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
+            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2)
+                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2)
+                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
 
 #endif  // __x86_64__
 

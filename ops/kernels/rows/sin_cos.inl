@@ -8,7 +8,6 @@ namespace {
 
 typedef double F64x8 __attribute__((vector_size(64)));
 typedef int64_t I64x8 __attribute__((vector_size(64)));
-typedef float F32x8 __attribute__((vector_size(32)));
 
 WEFT_INLINE F64x8 Splat64(double x) { return F64x8{x, x, x, x, x, x, x, x}; }
 

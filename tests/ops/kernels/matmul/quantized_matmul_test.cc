@@ -342,7 +342,8 @@ TEST(QuantizedMatmulTable, NamesAreUniqueAndSayTypeAndIsa) {
 // Whatever the cap, each type and layout has a kernel for every row count.
 TEST(QuantizedMatmulTable, EveryTypeIsServedFromAvx2Up) {
   if (QuantizedMatmulKernels().empty()) GTEST_SKIP() << "no kernels here";
-  for (Isa cap : {Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
+  for (Isa cap :
+       {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
     for (DType type : QuantizedTypes()) {
       for (const char* layout : {"panel16", "rows"}) {
         bool served = false;

@@ -1,0 +1,7 @@
+#include "ops/kernels/matmul/dense.inl"
+
+namespace weft {
+
+const DenseKernels kDenseKernelsAvx2 = kDenseKernels;
+
+}  // namespace weft
