@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/default_model.h"
 #include "runtime/cpus.h"
 #include "runtime/memory.h"
 #include "text/stream_decoder.h"

@@ -1,0 +1,262 @@
+#include "cli/command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <sstream>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "passes/pipeline.h"
+#include "runtime/cpus.h"
+
+namespace weft {
+namespace {
+
+constexpr char kUsage[] = "weft/usage";
+
+}  // namespace
+
+absl::Status UsageError(absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kUsage, absl::Cord());
+  return status;
+}
+
+bool IsUsageError(const absl::Status& status) {
+  return status.GetPayload(kUsage).has_value();
+}
+
+void CompileFlags::AddTo(CLI::App& command) {
+  const std::string group = "Compilation";
+  command
+      .add_option("--disable-pass", disable_pass,
+                  "passes to leave out, NAME,..")
+      ->group(group);
+  command
+      .add_option("--isa", isa,
+                  "a cap on the instruction set: ref, avx2, avx512, "
+                  "avx512vnni, avx512bf16")
+      ->group(group);
+  command
+      .add_option("--kv-type", kv_type,
+                  "type of the KV cache: f16, f32, bf16 or q8_0")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--context", context,
+                  "positions per sequence (default: the model's, at most "
+                  "4096)")
+      ->group(group);
+  command
+      .add_option("--context-overflow", context_overflow,
+                  "when the context is full: stop or shift")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--f16-compute", f16_compute,
+                  "products of F16 weights in f32 or bf16")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--buckets", buckets,
+                  "token counts that get a plan of their own "
+                  "(default 1,8,64,256,512)")
+      ->group(group);
+  command.add_flag("--hugepages", huge_pages, "ask for transparent huge pages")
+      ->group(group);
+  command
+      .add_option("--affinity", affinity, "CPUs for the threads: 0,1 or 0-3")
+      ->group(group);
+  command.add_flag("--force", force, "load although memory may not suffice")
+      ->group(group);
+}
+
+absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
+    const CommonFlags& common) const {
+  EngineOptions options;
+  options.threads = common.threads;
+  options.huge_pages = huge_pages;
+  options.force = force;
+  CompileOptions& compile = options.model.compile;
+  for (absl::string_view name :
+       absl::StrSplit(disable_pass, ',', absl::SkipEmpty())) {
+    if (absl::Status s = CheckPassName(std::string(name)); !s.ok()) {
+      return UsageError(absl::StrCat("--disable-pass: ", s.message()));
+    }
+    compile.disabled_passes.insert(std::string(name));
+  }
+  if (!isa.empty()) {
+    const std::optional<Isa> cap = IsaFromName(isa);
+    if (!cap) {
+      return UsageError(absl::StrCat("--isa: unknown instruction set '", isa,
+                                     "': use ref, avx2, avx512, avx512vnni or "
+                                     "avx512bf16"));
+    }
+    // A cap: what the CPU has not, no cap gives.
+    if (Includes(compile.isa, *cap)) compile.isa = *cap;
+  }
+  const std::optional<DType> kv = DTypeFromName(kv_type);
+  if (kv != DType::kF16 && kv != DType::kF32 && kv != DType::kBF16 &&
+      kv != DType::kQ8_0) {
+    return UsageError(absl::StrCat("--kv-type: unknown type '", kv_type,
+                                   "': use f16, f32, bf16 or q8_0"));
+  }
+  options.model.graph.kv_type = *kv;
+  if (context < 0) return UsageError("--context: want a positive number");
+  options.model.graph.context = context;
+  if (f16_compute != "f32" && f16_compute != "bf16") {
+    return UsageError(absl::StrCat("--f16-compute: unknown type '", f16_compute,
+                                   "': use f32 or bf16"));
+  }
+  if (f16_compute == "bf16") {
+    return absl::UnimplementedError(
+        "--f16-compute bf16 is not supported yet: use f32");
+  }
+  if (!buckets.empty()) {
+    absl::StatusOr<std::vector<int64_t>> sizes =
+        ParseNumbers(buckets, "--buckets", 1 << 16);
+    if (!sizes.ok()) return sizes.status();
+    for (size_t i = 0; i < sizes->size(); ++i) {
+      if ((*sizes)[i] < 1 || (i > 0 && (*sizes)[i] <= (*sizes)[i - 1])) {
+        return UsageError("--buckets: want ascending numbers from 1");
+      }
+    }
+    compile.buckets = *std::move(sizes);
+  }
+  if (!affinity.empty()) {
+    absl::StatusOr<std::vector<int>> cpus = ParseCpuList(affinity);
+    if (!cpus.ok()) {
+      return UsageError(absl::StrCat("--affinity: ", cpus.status().message()));
+    }
+    options.affinity = *std::move(cpus);
+  }
+  return options;
+}
+
+absl::StatusOr<ContextOverflow> CompileFlags::Overflow() const {
+  if (context_overflow == "stop") return ContextOverflow::kStop;
+  if (context_overflow == "shift") return ContextOverflow::kShift;
+  return UsageError(absl::StrCat("--context-overflow: unknown policy '",
+                                 context_overflow, "': use stop or shift"));
+}
+
+void SamplingFlags::AddTo(CLI::App& command) {
+  const std::string group = "Sampling";
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return command.add_option(name, value, help)
+        ->capture_default_str()
+        ->group(group);
+  };
+  add("--temperature", options.temperature, "0 takes the most likely token");
+  add("--top-k", options.top_k, "the k most likely; 0 or below: off");
+  add("--top-p", options.top_p, "the most likely that reach p together");
+  add("--min-p", options.min_p, "those at least p times the most likely");
+  add("--repeat-penalty", options.repeat_penalty, "1: off");
+  add("--repeat-window", options.repeat_window,
+      "tokens that penalties look back; -1: all");
+  add("--frequency-penalty", options.frequency_penalty, "per occurrence");
+  add("--presence-penalty", options.presence_penalty, "once");
+  seed = command
+             .add_option("--seed", options.seed,
+                         "of the random numbers (default: random, printed)")
+             ->group(group);
+}
+
+absl::StatusOr<SamplingOptions> SamplingFlags::ToOptions() const {
+  SamplingOptions result = options;
+  if (seed->count() == 0) result.seed = std::random_device()();
+  if (absl::Status s = ValidateSampling(result); !s.ok()) {
+    return UsageError(s.message());
+  }
+  return result;
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::ostringstream content;
+  if (path == "-") {
+    content << std::cin.rdbuf();
+    return content.str();
+  }
+  // Through the mapping: it tells directories and missing files apart.
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
+      MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  const absl::Span<const uint8_t> bytes = (*file)->bytes();
+  return std::string(bytes.begin(), bytes.end());
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
+                                                  const std::string& flag,
+                                                  int64_t most) {
+  std::vector<int64_t> numbers;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t n;
+    if (!absl::SimpleAtoi(part, &n) || n < 0 || n > most) {
+      return UsageError(absl::StrCat(flag, ": '", part,
+                                     "' is not a number from 0 to ", most));
+    }
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
+absl::Status WriteFile(const std::string& path, absl::string_view content) {
+  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
+  const auto fail = [&] {
+    const std::string reason = std::strerror(errno);
+    std::remove(temporary.c_str());
+    return absl::UnavailableError(
+        absl::StrCat("cannot write file: ", path, ": ", reason));
+  };
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) return fail();
+  const bool written =
+      std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  if (std::fclose(file) != 0 || !written) return fail();
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail();
+  return absl::OkStatus();
+}
+
+Progress MakeProgress(const CommonFlags& common, const std::string& label) {
+  const char* terminal = std::getenv("TERM");
+  if (common.quiet || isatty(STDERR_FILENO) == 0 || terminal == nullptr ||
+      std::strcmp(terminal, "dumb") == 0) {
+    return nullptr;
+  }
+  auto shown = std::make_shared<int>(-1);
+  return [label, shown](double fraction) {
+    const int width = 30;
+    const int filled = static_cast<int>(fraction * width);
+    if (fraction >= 1.0) {
+      std::fprintf(stderr, "\r\033[K");
+    } else if (filled != *shown) {
+      std::fprintf(stderr, "\r%s [%s%s]", label.c_str(),
+                   std::string(filled, '#').c_str(),
+                   std::string(width - filled, ' ').c_str());
+    }
+    *shown = filled;
+    std::fflush(stderr);
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
+                                                   const CompileFlags& compile,
+                                                   const CommonFlags& common) {
+  absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  options->progress = MakeProgress(common, "packing weights");
+  return Engine::Load(model, *options);
+}
+
+}  // namespace weft

@@ -1,0 +1,94 @@
+// What the subcommands share: how one is added, the flags of many, and how
+// results and errors go out.
+//
+// A command is one file that adds its flags to the parser and sets an action,
+// and one line in main.cc. Results go to standard output, all else to standard
+// error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/engine.h"
+
+namespace weft {
+
+// Exit codes of the command-line contract.
+constexpr int kExitOk = 0;
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitInterrupted = 130;
+
+// Set by the subcommand that was named; run after parsing. An error of
+// kInvalidArgument whose payload says so (UsageError) exits with 2, others
+// with 1.
+using Action = std::function<absl::StatusOr<int>()>;
+
+// A wrong use of the command line that the parser cannot see.
+absl::Status UsageError(absl::string_view message);
+bool IsUsageError(const absl::Status& status);
+
+// Flags of every command.
+struct CommonFlags {
+  bool quiet = false;
+  int threads = 0;
+};
+
+// "Compilation flags" of the contract, and --force.
+struct CompileFlags {
+  std::string disable_pass;
+  std::string isa;
+  std::string kv_type = "f16";
+  int64_t context = 0;
+  std::string context_overflow = "stop";
+  std::string f16_compute = "f32";
+  std::string buckets;
+  bool huge_pages = false;
+  std::string affinity;
+  bool force = false;
+
+  void AddTo(CLI::App& command);
+  // Checks the values; usage errors name the flag.
+  absl::StatusOr<EngineOptions> ToOptions(const CommonFlags& common) const;
+  absl::StatusOr<ContextOverflow> Overflow() const;
+};
+
+// Sampling flags with the defaults of the contract.
+struct SamplingFlags {
+  SamplingOptions options;
+  CLI::Option* seed = nullptr;
+
+  void AddTo(CLI::App& command);
+  // The options; without --seed, with a seed from the system.
+  absl::StatusOr<SamplingOptions> ToOptions() const;
+};
+
+// The whole file, or an error with its path and the system's reason. "-" is
+// standard input.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+
+// "1,2,3" as numbers from 0 to `most`; usage errors name `flag`.
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
+                                                  const std::string& flag,
+                                                  int64_t most);
+
+// Writes under a temporary name beside `path`, then renames: never a partial
+// file.
+absl::Status WriteFile(const std::string& path, absl::string_view content);
+
+// A progress bar on a terminal, nothing elsewhere or when quiet. `label` stands
+// before it. Clears itself when done.
+Progress MakeProgress(const CommonFlags& common, const std::string& label);
+
+// Loads the engine with a progress bar.
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
+                                                   const CompileFlags& compile,
+                                                   const CommonFlags& common);
+
+void AddRun(CLI::App& app, const CommonFlags& common, Action* action);
+void AddEval(CLI::App& app, const CommonFlags& common, Action* action);
+
+}  // namespace weft

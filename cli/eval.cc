@@ -1,0 +1,136 @@
+// weft eval: the logits of given tokens.
+#include <cstdio>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/command.h"
+#include "nlohmann/json.hpp"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string model, tokens, text, positions = "all", logits;
+  bool has_text = false;
+  int64_t chunk = 512;
+  bool json = false;
+  CompileFlags compile;
+};
+
+absl::StatusOr<std::vector<int64_t>> Positions(const std::string& text,
+                                               int64_t count) {
+  std::vector<int64_t> positions;
+  if (text == "all") {
+    for (int64_t i = 0; i < count; ++i) positions.push_back(i);
+    return positions;
+  }
+  if (text == "last") return std::vector<int64_t>{count - 1};
+  absl::StatusOr<std::vector<int64_t>> numbers =
+      ParseNumbers(text, "--positions", count - 1);
+  if (!numbers.ok()) return numbers;
+  for (size_t i = 1; i < numbers->size(); ++i) {
+    if ((*numbers)[i] <= (*numbers)[i - 1]) {
+      return UsageError("--positions: want ascending numbers");
+    }
+  }
+  return numbers;
+}
+
+absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
+  if (flags.tokens.empty() == !flags.has_text) {
+    return UsageError("eval: give either --tokens or --text");
+  }
+  if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      LoadEngine(flags.model, flags.compile, common);
+  if (!engine.ok()) return engine.status();
+  const int64_t vocabulary = (*engine)->plan().model.vocabulary_size;
+  std::vector<int32_t> tokens;
+  if (flags.has_text) {
+    absl::StatusOr<std::vector<int32_t>> ids =
+        (*engine)->tokenizer().Encode(flags.text, {});
+    if (!ids.ok()) return ids.status();
+    tokens = *std::move(ids);
+  } else {
+    absl::StatusOr<std::vector<int64_t>> ids =
+        ParseNumbers(flags.tokens, "--tokens", vocabulary - 1);
+    if (!ids.ok()) return ids.status();
+    tokens.assign(ids->begin(), ids->end());
+  }
+  if (tokens.empty()) return UsageError("eval: there are no tokens");
+  absl::StatusOr<std::vector<int64_t>> positions =
+      Positions(flags.positions, static_cast<int64_t>(tokens.size()));
+  if (!positions.ok()) return positions.status();
+
+  std::string rows;
+  nlohmann::json argmax = nlohmann::json::array();
+  nlohmann::json logprobs = nlohmann::json::array();
+  absl::Status status = (*engine)->Evaluate(
+      tokens, *positions, flags.chunk,
+      [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
+        if (!flags.logits.empty()) {
+          rows.append(reinterpret_cast<const char*>(logits.data()),
+                      logits.size() * sizeof(float));
+        }
+        argmax.push_back(std::max_element(logits.begin(), logits.end()) -
+                         logits.begin());
+        if (position + 1 < static_cast<int64_t>(tokens.size())) {
+          absl::StatusOr<double> p =
+              LogProbability(logits, tokens[position + 1]);
+          if (!p.ok()) return p.status();
+          logprobs.push_back(*p);
+        } else {
+          logprobs.push_back(nullptr);
+        }
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  if (!flags.logits.empty()) {
+    if (absl::Status s = WriteFile(flags.logits, rows); !s.ok()) return s;
+  }
+  if (flags.json) {
+    const nlohmann::json result = {{"tokens", tokens},
+                                   {"positions", *positions},
+                                   {"argmax", argmax},
+                                   {"logprob_of_next", logprobs}};
+    std::cout << result.dump() << "\n";
+  } else {
+    for (size_t i = 0; i < positions->size(); ++i) {
+      std::cout << (*positions)[i] << " " << tokens[(*positions)[i]] << " "
+                << argmax[i] << " " << logprobs[i] << "\n";
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "eval",
+      "Runs tokens and tells, per position: token, most likely next token, "
+      "log-probability of the token that comes next");
+  command->add_option("MODEL", flags->model, "a .gguf or .weft file")
+      ->required();
+  command->add_option("--tokens", flags->tokens, "ids, as 1,2,3");
+  CLI::Option* text = command->add_option(
+      "--text", flags->text, "a text; BOS is added as the model says");
+  command
+      ->add_option("--positions", flags->positions,
+                   "all, last, or numbers as 0,5,9")
+      ->capture_default_str();
+  command->add_option("--chunk", flags->chunk, "tokens in one step")
+      ->capture_default_str();
+  command->add_option("--logits", flags->logits,
+                      "write float32 rows, one per position, to this file");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, text, &common, action] {
+    flags->has_text = text->count() > 0;
+    *action = [flags, &common] { return Eval(*flags, common); };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+// The binary: parses the command line and runs one subcommand.
+#include <exception>
+#include <iostream>
+
+#include "cli/command.h"
+
+namespace weft {
+namespace {
+
+constexpr char kVersion[] = "weft 0.1.0";
+
+using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
+
+// Every subcommand, in the order of --help.
+constexpr AddCommand kCommands[] = {
+    AddRun,
+    AddEval,
+};
+
+// One line, whatever the message holds.
+int Fail(absl::string_view message, int code) {
+  std::string line(message);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  std::cerr << "weft: " << line << "\n";
+  return code;
+}
+
+int Main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  CLI::App app("Compiles GGUF language models into plans and runs them.",
+               "weft");
+  app.set_version_flag("--version", kVersion);
+  app.require_subcommand(1);
+  app.fallthrough();
+  CommonFlags common;
+  app.add_flag("--quiet", common.quiet, "no progress, no logs");
+  app.add_option("--threads", common.threads,
+                 "threads (default: physical cores that the process may use)")
+      ->check(CLI::Range(1, 1024));
+  Action action;
+  for (AddCommand add : kCommands) add(app, common, &action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return Fail(std::string(e.what()) + ": see weft --help", kExitUsage);
+  }
+  const absl::StatusOr<int> code = action();
+  std::cout << std::flush;
+  if (!code.ok()) {
+    return Fail(code.status().message(),
+                IsUsageError(code.status()) ? kExitUsage : kExitFailure);
+  }
+  return *code;
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) { return weft::Main(argc, argv); }
