@@ -205,7 +205,7 @@ class Bpe : public TokenizerFamily {
       const uint8_t byte = static_cast<uint8_t>(c);
       if (IsToken(byte_symbols_[byte])) {
         ids.push_back(byte_symbols_[byte]);
-      } else if (CanReplace(byte)) {
+      } else if (CanWriteReplacement()) {
         for (const char r : kReplacementCharacter) {
           ids.push_back(byte_symbols_[static_cast<uint8_t>(r)]);
         }
@@ -221,14 +221,11 @@ class Bpe : public TokenizerFamily {
     return absl::OkStatus();
   }
 
-  // Whether `byte` may become U+FFFD: only what never occurs in UTF-8.
-  bool CanReplace(uint8_t byte) const {
-    const bool never = byte == 0xC0 || byte == 0xC1 || byte >= 0xF5;
-    bool writable = true;
-    for (const char r : kReplacementCharacter) {
-      writable &= IsToken(byte_symbols_[static_cast<uint8_t>(r)]);
+  bool CanWriteReplacement() const {
+    for (const char c : kReplacementCharacter) {
+      if (!IsToken(byte_symbols_[static_cast<uint8_t>(c)])) return false;
     }
-    return never && writable;
+    return true;
   }
 
   bool IsToken(int32_t symbol) const { return symbol < token_count_; }

@@ -5,12 +5,15 @@
 // Idea: vocabularies write each byte as one printable character (GPT-2's
 // table); that is undone once, here, so that text is worked on as plain bytes.
 // Symbols are numbered (tokens by their ids, products that are no tokens after
-// them), and a merge is a look-up of a pair of numbers. Bytes that are not
-// UTF-8 are kept out of the pre-tokeniser, each ill-formed part a piece of its
-// own. A byte without a token becomes U+FFFD, if that can be written, else the
-// unknown token; an error when there is none. The space prefix is
-// SentencePiece's; this family puts none. Sources: Sennrich et al., 2016;
-// Radford et al. (GPT-2), 2019.
+// them), and a merge is a look-up of a pair of numbers.
+//
+// Bytes that are not UTF-8 are kept out of the pre-tokeniser, each ill-formed
+// part a piece of its own. A byte without a token (published vocabularies lack
+// some control characters and rare lead bytes) becomes U+FFFD; where that
+// cannot be written, the unknown token; an error when there is none. The space
+// prefix is SentencePiece's: this family puts none.
+//
+// Sources: Sennrich et al., 2016; Radford et al. (GPT-2), 2019.
 #pragma once
 
 #include "text/tokenizer_family.h"

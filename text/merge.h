@@ -4,7 +4,9 @@
 // Idea: symbols are a linked list in one array; a heap holds (rank, left
 // symbol) in one integer. An entry is stale when its left symbol's pair has
 // another rank by now, and is dropped when it comes up. n symbols cost O(n log
-// n) whatever they are, and nothing recurses. Limit: fewer than 2^31 symbols.
+// n) whatever they are, and nothing recurses.
+//
+// Limit: fewer than 2^31 symbols.
 #pragma once
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -131,8 +132,8 @@ absl::StatusOr<std::unique_ptr<const Pretokenizer>> Pretokenizer::Create(
     return made;
   }
   return absl::NotFoundError(absl::StrCat(
-      "vocabulary: pre-tokeniser '", name, "' is not known: use one of ",
-      absl::StrJoin(PretokenizerNames(), ", ")));
+      "vocabulary: pre-tokeniser '", absl::CEscape(name),
+      "' is not known: use one of ", absl::StrJoin(PretokenizerNames(), ", ")));
 }
 
 absl::StatusOr<std::vector<Pretokenizer::Piece>> Pretokenizer::Split(

@@ -3,9 +3,11 @@
 // Idea: one table, a row per name (`tokenizer.ggml.pre` in GGUF): regular
 // expressions run by PCRE2 with Unicode classes. Each expression cuts every
 // piece that the one before left, into its matches and what lies between them;
-// each sees one piece as if there were nothing around it. Limits: no expression
-// may repeat a group without bound, so that matching needs no stack by the
-// length of the text, nor search a run again from each of its places.
+// each sees one piece as if there were nothing around it.
+//
+// Limits: no expression may repeat a group without bound, so that matching
+// needs no stack by the length of the text, nor search a run again from each of
+// its places.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,9 @@
 // Idea: a trie over bytes, searched from left to right; where several tokens
 // begin at one place the longest wins (as HuggingFace's added tokens do;
 // llama.cpp looks for the longest token of all first, which differs only where
-// tokens overlap). Thread-safe once filled.
+// tokens overlap).
+//
+// Thread-safe once filled.
 #pragma once
 
 #include <array>

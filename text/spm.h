@@ -4,10 +4,12 @@
 //
 // Idea: U+2581, which vocabularies write for a space, is undone once, in the
 // vocabulary; so text is worked on as it is, and a U+2581 that a user really
-// wrote goes through the byte tokens and comes back as itself. Bytes that are
-// not UTF-8 become their byte tokens, each on its own. A byte without a token
-// becomes the unknown token; an error when there is none. Source: Kudo and
-// Richardson, "SentencePiece", 2018; BPE of Sennrich et al., 2016.
+// wrote goes through the byte tokens and comes back as itself.
+//
+// Bytes that are not UTF-8 become their byte tokens, each on its own. A byte
+// without a token becomes the unknown token; an error when there is none.
+//
+// Sources: Kudo and Richardson, "SentencePiece", 2018; Sennrich et al., 2016.
 #pragma once
 
 #include "text/tokenizer_family.h"

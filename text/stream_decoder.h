@@ -2,8 +2,9 @@
 //
 // Idea: bytes of a character that is not yet whole are held back (at most
 // three); all else goes out at once, ill-formed bytes as U+FFFD. The chunks and
-// the final flush, joined, are exactly Tokenizer::Decode of all ids. One thread
-// at a time.
+// the final flush, joined, are exactly Tokenizer::Decode of all ids.
+//
+// For one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "text/bpe.h"
 #include "text/spm.h"
@@ -133,7 +134,8 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
     made->family_ = *std::move(family);
   }
   if (made->family_ == nullptr) {
-    return Invalid(absl::StrCat("tokeniser model '", vocabulary.model(), "'"),
+    return Invalid(absl::StrCat("tokeniser model '",
+                                absl::CEscape(vocabulary.model()), "'"),
                    absl::StrCat("is not known: use one of ", known));
   }
 

@@ -94,7 +94,7 @@ TEST(Spm, ControlTokensDoNotComeAboutByJoining) {
               ElementsAre(259, 300, 301));
 }
 
-TEST(Spm, LongRunsCost) {
+TEST(Spm, LongRunsGiveTheirCount) {
   const auto tokenizer = MakeTokenizer(SpmVocabulary());
   EXPECT_THAT(Encode(*tokenizer, Repeat("A", 43000), kPlain), SizeIs(43001));
   EXPECT_THAT(Encode(*tokenizer, Repeat("hello", 40000), kPlain),
