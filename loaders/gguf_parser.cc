@@ -7,15 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "loaders/byte_reader.h"
+#include "loaders/gguf_format.h"
 #include "loaders/utf8.h"
 
 namespace weft {
 namespace {
 
-constexpr uint64_t kDefaultAlignment = 32;
-constexpr uint64_t kMinAlignment = 8;  // by the specification
-constexpr uint64_t kMaxAlignment = uint64_t{1} << 30;
-constexpr uint32_t kMaxDims = 4;
 // Rows stay below what RowBytes takes.
 constexpr uint64_t kMaxRowElements = (uint64_t{1} << 40) - 1;
 // Key length and type tag and the smallest value; name length, number of dims,
@@ -93,9 +90,8 @@ class Parser {
                    absl::StrCat("it has only ", size, " bytes"),
                    "give a .gguf model file");
     }
-    constexpr uint32_t kMagic = 0x46554747;         // "GGUF"
     constexpr uint32_t kSwappedMagic = 0x47475546;  // "FUGG"
-    if (magic != kMagic && magic != kSwappedMagic) {
+    if (magic != kGgufMagic && magic != kSwappedMagic) {
       return Error(
           "not a GGUF file",
           absl::StrCat(
@@ -164,19 +160,14 @@ class Parser {
   }
 
   absl::Status ReadAlignment() {
-    constexpr char kKey[] = "general.alignment";
-    auto alignment = contents_.metadata.OptionalUint(kKey);
+    auto alignment = contents_.metadata.OptionalUint(kGgufAlignmentKey);
     if (!alignment.ok()) return alignment.status();
-    alignment_ = alignment->value_or(kDefaultAlignment);
-    const bool power_of_two = (alignment_ & (alignment_ - 1)) == 0;
-    if (alignment_ < kMinAlignment || alignment_ > kMaxAlignment ||
-        !power_of_two) {
-      return contents_.metadata.BadValue(
-          kKey, absl::StrCat(alignment_),
-          absl::StrCat("a power of two from ", kMinAlignment, " to ",
-                       kMaxAlignment));
-    }
-    return absl::OkStatus();
+    alignment_ = alignment->value_or(kGgufDefaultAlignment);
+    if (IsGgufAlignment(alignment_)) return absl::OkStatus();
+    return contents_.metadata.BadValue(
+        kGgufAlignmentKey, absl::StrCat(alignment_),
+        absl::StrCat("a power of two from ", kGgufMinAlignment, " to ",
+                     kGgufMaxAlignment));
   }
 
   absl::Status ReadTensors() {
@@ -209,10 +200,10 @@ class Parser {
     GgufTensor& tensor = entry->tensor;
     uint32_t dim_count;
     if (!reader_.Read(&dim_count)) return CutOff("tensor list ends");
-    if (dim_count == 0 || dim_count > kMaxDims) {
+    if (dim_count == 0 || dim_count > kGgufMaxDims) {
       return TensorError(tensor,
                          absl::StrCat("it has ", dim_count, " dimensions"),
-                         absl::StrCat("expected 1 to ", kMaxDims));
+                         absl::StrCat("expected 1 to ", kGgufMaxDims));
     }
     const uint64_t file_bytes = file_->bytes().size();
     uint64_t rows = 1;
@@ -334,7 +325,7 @@ class Parser {
   std::vector<TensorEntry> entries_;
   uint64_t tensor_count_ = 0;
   uint64_t key_count_ = 0;
-  uint64_t alignment_ = kDefaultAlignment;
+  uint64_t alignment_ = kGgufDefaultAlignment;
 };
 
 }  // namespace

@@ -11,13 +11,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "loaders/gguf_format.h"
 
 namespace weft {
 namespace {
-
-constexpr char kAlignmentKey[] = "general.alignment";
-constexpr uint64_t kDefaultAlignment = 32;
-constexpr uint64_t kMaxAlignment = uint64_t{1} << 30;
 
 template <typename T>
 void Append(T value, std::string* out) {
@@ -255,7 +252,7 @@ void GgufWriter::Remove(absl::string_view key) {
 }
 
 void GgufWriter::SetAlignment(uint32_t alignment) {
-  SetUint32(kAlignmentKey, alignment);
+  SetUint32(kGgufAlignmentKey, alignment);
 }
 
 void GgufWriter::AddTensor(absl::string_view name, DType type,
@@ -273,22 +270,21 @@ void GgufWriter::AddTensor(absl::string_view name, DType type,
 
 absl::StatusOr<uint64_t> GgufWriter::Alignment() const {
   for (const KeyValue& entry : keys_) {
-    if (entry.key != kAlignmentKey) continue;
+    if (entry.key != kGgufAlignmentKey) continue;
     ByteReader reader(absl::MakeConstSpan(
         reinterpret_cast<const uint8_t*>(entry.encoded.data()),
         entry.encoded.size()));
     auto value = GgufValue::Read(static_cast<uint32_t>(entry.type), &reader);
     if (!value.ok()) return value.status();
     const uint64_t alignment = value->ToUint().value_or(0);
-    if (alignment < 8 || alignment > kMaxAlignment ||
-        (alignment & (alignment - 1)) != 0) {
+    if (!IsGgufAlignment(alignment)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("cannot write file: ", kAlignmentKey, " is ",
+          absl::StrCat("cannot write file: ", kGgufAlignmentKey, " is ",
                        value->Print(), ": use a power of two from 8 to 2^30"));
     }
     return alignment;
   }
-  return kDefaultAlignment;
+  return kGgufDefaultAlignment;
 }
 
 absl::StatusOr<std::vector<uint64_t>> GgufWriter::TensorBytes() const {
@@ -306,7 +302,7 @@ absl::StatusOr<std::vector<uint64_t>> GgufWriter::TensorBytes() const {
     if (!names.insert(tensor.name).second) {
       return TensorError(tensor.name, "it was added twice", "add it once");
     }
-    if (tensor.dims.empty() || tensor.dims.size() > 4) {
+    if (tensor.dims.empty() || tensor.dims.size() > kGgufMaxDims) {
       return TensorError(
           tensor.name,
           absl::StrCat("it has ", tensor.dims.size(), " dimensions"),
@@ -335,8 +331,9 @@ absl::StatusOr<std::vector<uint64_t>> GgufWriter::TensorBytes() const {
 
 std::string GgufWriter::Header(const std::vector<uint64_t>& tensor_bytes,
                                uint64_t alignment) const {
-  std::string header = "GGUF";
-  Append<uint32_t>(3, &header);
+  std::string header;
+  Append(kGgufMagic, &header);
+  Append(kGgufVersion, &header);
   Append<uint64_t>(tensors_.size(), &header);
   Append<uint64_t>(keys_.size(), &header);
   for (const KeyValue& entry : keys_) {

@@ -94,9 +94,8 @@ class ConfigReader {
                               "for this architecture");
       }
       return file_.BadValue(key, value->Print(),
-                            absl::StrCat(row.neutral,
-                                         ": it is not supported for this "
-                                         "architecture"));
+                            "no such key: what it asks for is not supported "
+                            "for this architecture");
     }
     return absl::OkStatus();
   }

@@ -39,7 +39,8 @@ class WeightReader {
 
   // Names the first tensor of the file that was never taken. Tables of plain
   // RoPE frequencies that old converters stored in every block do not count
-  // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the metadata.
+  // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the
+  // metadata.
   absl::Status CheckAllUsed() const;
 
  private:
