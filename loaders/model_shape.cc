@@ -1,0 +1,230 @@
+// The table of known shapes, and the JSON reader.
+
+#include "loaders/model_shape.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::json;
+
+// name, architecture, width, layers, FFN, heads, KV heads, head, vocabulary,
+// context, RoPE base, epsilon, tied
+const ModelShape kShapes[] = {
+    {"tinyllama-1.1b", "llama", 2048, 22, 5632, 32, 4, 64, 32000, 2048, 1e4,
+     1e-5, false},
+    {"llama-3.2-1b", "llama", 2048, 16, 8192, 32, 8, 64, 128256, 131072, 5e5,
+     1e-5, true},
+    {"llama-3-8b", "llama", 4096, 32, 14336, 32, 8, 128, 128256, 8192, 5e5,
+     1e-5, false},
+    {"qwen2-0.5b", "qwen2", 896, 24, 4864, 14, 2, 64, 151936, 32768, 1e6, 1e-6,
+     true},
+    {"smollm-135m", "llama", 576, 30, 1536, 9, 3, 64, 49152, 2048, 1e4, 1e-5,
+     true},
+};
+
+constexpr int64_t kControlAndByteTokens = 259;
+constexpr int64_t kMaxDimension = int64_t{1} << 24;
+constexpr int64_t kMaxMatrix = int64_t{1} << 38;
+constexpr int64_t kMaxLayers = int64_t{1} << 12;
+
+absl::Status ShapeError(absl::string_view where, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("bad model shape: ", where, ": ", what));
+}
+
+// Reads one JSON object; an unknown key is an error, so that a typing mistake
+// cannot pass for a default.
+class ShapeReader {
+ public:
+  ShapeReader(const std::string& path, const Json& json)
+      : path_(path), json_(json) {}
+
+  absl::StatusOr<ModelShape> Run() {
+    if (!json_.is_object()) {
+      return ShapeError(path_,
+                        "it holds no JSON object: write { \"key\": ... }");
+    }
+    shape_.name = path_;
+    Text("name", &shape_.name);
+    Text("architecture", &shape_.architecture);
+    Integer("embedding_length", &shape_.embedding_length);
+    Integer("block_count", &shape_.block_count);
+    Integer("feed_forward_length", &shape_.feed_forward_length);
+    Integer("head_count", &shape_.head_count);
+    Integer("head_count_kv", &shape_.head_count_kv);
+    Integer("key_length", &shape_.key_length);
+    Integer("vocabulary_size", &shape_.vocabulary_size);
+    Integer("context_length", &shape_.context_length);
+    Number("rope_freq_base", &shape_.rope_freq_base);
+    Number("norm_epsilon", &shape_.norm_epsilon);
+    if (const Json* value = Take("tied_output")) {
+      if (value->is_boolean()) {
+        shape_.tied_output = value->get<bool>();
+      } else {
+        Fail("tied_output", "true or false");
+      }
+    }
+    if (status_.ok() && taken_ != json_.size()) {
+      return ShapeError(
+          path_, absl::StrCat("it has a key beside ", keys_, ": remove it"));
+    }
+    if (!status_.ok()) return status_;
+    return shape_;
+  }
+
+ private:
+  const Json* Take(const char* key) {
+    absl::StrAppend(&keys_, keys_.empty() ? "" : " ", key);
+    const auto found = json_.find(key);
+    if (found == json_.end()) return nullptr;
+    ++taken_;
+    return &*found;
+  }
+  void Fail(const char* key, const char* expected) {
+    if (status_.ok()) {
+      status_ = ShapeError(path_, absl::StrCat(key, ": write ", expected));
+    }
+  }
+  void Text(const char* key, std::string* out) {
+    const Json* value = Take(key);
+    if (value == nullptr) return;
+    if (!value->is_string()) return Fail(key, "a string");
+    *out = value->get<std::string>();
+  }
+  void Integer(const char* key, int64_t* out) {
+    const Json* value = Take(key);
+    if (value == nullptr) return;
+    if (!value->is_number_integer()) return Fail(key, "a whole number");
+    *out = value->get<int64_t>();
+  }
+  void Number(const char* key, double* out) {
+    const Json* value = Take(key);
+    if (value == nullptr) return;
+    if (!value->is_number()) return Fail(key, "a number");
+    *out = value->get<double>();
+  }
+
+  const std::string path_;
+  const Json& json_;
+  ModelShape shape_;
+  absl::Status status_;
+  std::string keys_;
+  size_t taken_ = 0;
+};
+
+absl::StatusOr<ModelShape> ReadShape(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path, ": no such file: check the path"));
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  const Json json =
+      Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    return ShapeError(path, "it is not JSON: mend its syntax");
+  }
+  return ShapeReader(path, json).Run();
+}
+
+absl::Status CheckRange(absl::string_view where, const char* key, int64_t value,
+                        int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return ShapeError(
+      where, absl::StrCat(key, " is ", value, ": use ", low, " to ", high));
+}
+
+absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
+  if (shape->architecture != "llama" && shape->architecture != "qwen2") {
+    return ShapeError(where,
+                      absl::StrCat("architecture is \"", shape->architecture,
+                                   "\": use llama or qwen2"));
+  }
+  if (shape->head_count_kv == 0) shape->head_count_kv = shape->head_count;
+  const struct {
+    const char* key;
+    int64_t value, low, high;
+  } ranges[] = {
+      {"embedding_length", shape->embedding_length, 1, kMaxDimension},
+      {"block_count", shape->block_count, 1, kMaxLayers},
+      {"feed_forward_length", shape->feed_forward_length, 1, kMaxDimension},
+      {"head_count", shape->head_count, 1, 1 << 12},
+      {"head_count_kv", shape->head_count_kv, 1, shape->head_count},
+      {"vocabulary_size", shape->vocabulary_size, kControlAndByteTokens,
+       kMaxDimension},
+      {"context_length", shape->context_length, 1, kMaxDimension},
+  };
+  for (const auto& range : ranges) {
+    const absl::Status status =
+        CheckRange(where, range.key, range.value, range.low, range.high);
+    if (!status.ok()) return status;
+  }
+  if (shape->head_count % shape->head_count_kv != 0) {
+    return ShapeError(where, "head_count_kv must divide head_count");
+  }
+  if (shape->key_length == 0) {
+    if (shape->embedding_length % shape->head_count != 0) {
+      return ShapeError(
+          where, "head_count must divide embedding_length: or give key_length");
+    }
+    shape->key_length = shape->embedding_length / shape->head_count;
+  }
+  const absl::Status status =
+      CheckRange(where, "key_length", shape->key_length, 2, 1 << 12);
+  if (!status.ok()) return status;
+  if (shape->key_length % 2 != 0) {
+    return ShapeError(where, "key_length must be even: RoPE turns pairs");
+  }
+  if (shape->embedding_length *
+          std::max(shape->vocabulary_size,
+                   std::max(shape->feed_forward_length,
+                            shape->head_count * shape->key_length)) >
+      kMaxMatrix) {
+    return ShapeError(where, "a matrix has more than 2^38 elements: shrink it");
+  }
+  if (!(shape->rope_freq_base > 0.0) || !(shape->rope_freq_base < 1e30) ||
+      !(shape->norm_epsilon > 0.0) || !(shape->norm_epsilon < 1.0)) {
+    return ShapeError(where,
+                      "rope_freq_base must be positive, norm_epsilon small and "
+                      "positive");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelShape> FindModelShape(absl::string_view name_or_path) {
+  ModelShape shape;
+  if (absl::EndsWith(name_or_path, ".json")) {
+    absl::StatusOr<ModelShape> read = ReadShape(std::string(name_or_path));
+    if (!read.ok()) return read.status();
+    shape = *std::move(read);
+  } else {
+    for (const ModelShape& known : kShapes) {
+      if (known.name == name_or_path) shape = known;
+    }
+    if (shape.name.empty()) {
+      const auto name = [](std::string* out, const ModelShape& known) {
+        out->append(known.name);
+      };
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown shape: \"", name_or_path, "\": use ",
+          absl::StrJoin(kShapes, " ", name), " or a file that ends in .json"));
+    }
+  }
+  const absl::Status status = CheckShape(name_or_path, &shape);
+  if (!status.ok()) return status;
+  return shape;
+}
+
+}  // namespace weft

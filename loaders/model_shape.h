@@ -1,0 +1,42 @@
+// The dimensions of a model to be made up by `weft synth`.
+//
+// Known by name (published models: their configuration files), or read from a
+// JSON object with the fields of ModelShape as keys, for example
+//   {"architecture": "llama", "embedding_length": 512, "block_count": 4,
+//    "feed_forward_length": 1024, "head_count": 8, "head_count_kv": 4,
+//    "vocabulary_size": 4096, "context_length": 1024, "tied_output": true}
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace weft {
+
+struct ModelShape {
+  std::string name;
+  std::string architecture = "llama";  // or "qwen2": biases on Q, K and V
+  int64_t embedding_length = 0;
+  int64_t block_count = 0;
+  int64_t feed_forward_length = 0;
+  int64_t head_count = 0;
+  int64_t head_count_kv = 0;  // 0: head_count
+  int64_t key_length =
+      0;  // elements per head; 0: embedding_length / head_count
+  int64_t vocabulary_size = 0;
+  int64_t context_length = 2048;
+  double rope_freq_base = 10000.0;
+  double norm_epsilon = 1e-5;
+  bool tied_output = false;
+};
+
+// `name_or_path` is a name of the table or ends in ".json". The result is
+// checked: known architecture, dimensions positive and at most 2^24 (layers
+// 2^12), heads that divide, an even key_length, matrices of at most 2^38
+// elements, a vocabulary with room for 259 control and byte tokens. Errors name
+// the file and key.
+absl::StatusOr<ModelShape> FindModelShape(absl::string_view name_or_path);
+
+}  // namespace weft

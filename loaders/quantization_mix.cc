@@ -1,0 +1,300 @@
+// Tables: the mixes with their rules, and the types to fall back on.
+
+#include "loaders/quantization_mix.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace weft {
+namespace {
+
+// Where in the stack of `count` layers a rule applies.
+enum class Layers {
+  kAll,
+  kFirstTwo,
+  kFirstFour,
+  kFirstEighth,
+  kFirstSixteenth,
+  kOuterAndEveryThird,  // first and last eighth, and every third layer between
+  kSharedKeys,          // all, when four or more query heads share a KV head
+};
+
+bool Applies(Layers layers, int64_t layer, const MixModel& model) {
+  const int64_t eighth = model.block_count / 8;
+  switch (layers) {
+    case Layers::kAll:
+      return true;
+    case Layers::kFirstTwo:
+      return layer < 2;
+    case Layers::kFirstFour:
+      return layer < 4;
+    case Layers::kFirstEighth:
+      return layer < eighth;
+    case Layers::kFirstSixteenth:
+      return layer < model.block_count / 16;
+    case Layers::kOuterAndEveryThird:
+      return layer < eighth || layer >= 7 * model.block_count / 8 ||
+             (layer - eighth) % 3 == 2;
+    case Layers::kSharedKeys:
+      return model.heads_per_kv_head >= 4;
+  }
+  return false;
+}
+
+struct Rule {
+  const char* tensors;  // "attn_v|ffn_down": blk.N.attn_v.weight and the other
+  Layers layers;
+  DType type;
+};
+
+// What a name such as "blk.12.attn_v.weight" says.
+struct LayerTensor {
+  int64_t layer;
+  absl::string_view tensor;
+};
+
+std::optional<LayerTensor> ParseLayerTensor(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "blk.") ||
+      !absl::ConsumeSuffix(&name, ".weight")) {
+    return std::nullopt;
+  }
+  const size_t dot = name.find('.');
+  LayerTensor result;
+  if (dot == absl::string_view::npos ||
+      !absl::SimpleAtoi(name.substr(0, dot), &result.layer)) {
+    return std::nullopt;
+  }
+  result.tensor = name.substr(dot + 1);
+  return result;
+}
+
+// Small, or read one element at a time: nothing to gain.
+bool IsKept(const TensorRole& tensor) {
+  if (tensor.dims.size() < 2) return true;
+  if (!absl::EndsWith(tensor.name, ".weight")) return true;
+  for (const char* part : {"ffn_gate_inp", "position_embd", "token_types"}) {
+    if (absl::StrContains(tensor.name, part)) return true;
+  }
+  return absl::StrContains(tensor.name, "_norm.");
+}
+
+DType NextThatMayFit(DType type) {
+  switch (type) {
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+    case DType::kIQ4_XS:
+      return DType::kIQ4_NL;
+    case DType::kQ4_K:
+      return DType::kQ5_0;
+    case DType::kQ5_K:
+      return DType::kQ5_1;
+    case DType::kQ6_K:
+      return DType::kQ8_0;
+    default:
+      return DType::kF16;
+  }
+}
+
+DType FitToRows(DType type, int64_t row_elements) {
+  while (row_elements % Info(type).block_elements != 0) {
+    type = NextThatMayFit(type);
+  }
+  return type;
+}
+
+bool IsStored(DType type) {
+  return Info(type).gguf_id >= 0 && type != DType::kI32;
+}
+
+}  // namespace
+
+struct MixRules {
+  const char* name;
+  uint32_t file_type;
+  DType base;
+  DType output;
+  // The first that applies wins; unused places have no tensor.
+  Rule rules[4];
+};
+
+namespace {
+
+using L = Layers;
+constexpr DType kQ3_K = DType::kQ3_K, kQ4_K = DType::kQ4_K,
+                kQ5_K = DType::kQ5_K, kQ6_K = DType::kQ6_K;
+
+constexpr MixRules kMixes[] = {
+    {"F32", 0, DType::kF32, DType::kF32, {}},
+    {"F16", 1, DType::kF16, DType::kF16, {}},
+    {"BF16", 32, DType::kBF16, DType::kBF16, {}},
+    {"Q4_0", 2, DType::kQ4_0, DType::kQ4_0, {}},
+    {"Q4_1", 3, DType::kQ4_1, DType::kQ4_1, {}},
+    {"Q5_0", 8, DType::kQ5_0, DType::kQ5_0, {}},
+    {"Q5_1", 9, DType::kQ5_1, DType::kQ5_1, {}},
+    {"Q8_0", 7, DType::kQ8_0, DType::kQ8_0, {}},
+    {"IQ4_NL", 25, DType::kIQ4_NL, DType::kIQ4_NL, {}},
+    {"IQ4_XS", 30, DType::kIQ4_XS, DType::kIQ4_XS, {}},
+    // By convention Q2_K is a mix. Q3_K to Q5_K are the plain types; they have
+    // no file type of their own and take that of their small mix.
+    {"Q2_K",
+     10,
+     DType::kQ2_K,
+     kQ6_K,
+     {{"attn_v", L::kSharedKeys, kQ4_K},
+      {"attn_v", L::kAll, kQ3_K},
+      {"attn_output", L::kAll, kQ3_K},
+      {"ffn_down", L::kAll, kQ3_K}}},
+    {"Q3_K", 11, kQ3_K, kQ3_K, {}},
+    {"Q3_K_S", 11, kQ3_K, kQ6_K, {}},
+    {"Q3_K_M",
+     12,
+     kQ3_K,
+     kQ6_K,
+     {{"attn_v", L::kFirstTwo, kQ5_K},
+      {"ffn_down", L::kFirstSixteenth, kQ5_K},
+      {"attn_v|attn_qkv|attn_output|ffn_down", L::kAll, kQ4_K}}},
+    {"Q3_K_L",
+     13,
+     kQ3_K,
+     kQ6_K,
+     {{"attn_v|attn_output|ffn_down", L::kAll, kQ5_K},
+      {"attn_qkv", L::kAll, kQ4_K}}},
+    {"Q4_K", 14, kQ4_K, kQ4_K, {}},
+    {"Q4_K_S",
+     14,
+     kQ4_K,
+     kQ6_K,
+     {{"attn_v", L::kFirstFour, kQ5_K}, {"ffn_down", L::kFirstEighth, kQ5_K}}},
+    {"Q4_K_M",
+     15,
+     kQ4_K,
+     kQ6_K,
+     {{"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
+      {"attn_qkv", L::kAll, kQ5_K}}},
+    {"Q5_K", 16, kQ5_K, kQ5_K, {}},
+    {"Q5_K_S", 16, kQ5_K, kQ6_K, {}},
+    {"Q5_K_M",
+     17,
+     kQ5_K,
+     kQ6_K,
+     {{"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
+      {"attn_qkv", L::kAll, kQ6_K}}},
+    {"Q6_K", 18, kQ6_K, kQ6_K, {}},
+};
+
+const MixRules* FindMix(absl::string_view word) {
+  for (const MixRules& mix : kMixes) {
+    if (absl::EqualsIgnoreCase(mix.name, word)) return &mix;
+  }
+  return nullptr;
+}
+
+std::string MixNames() {
+  return absl::StrJoin(kMixes, " ", [](std::string* out, const MixRules& mix) {
+    out->append(mix.name);
+  });
+}
+
+bool NamesTensor(const Rule& rule, absl::string_view tensor) {
+  if (rule.tensors == nullptr) return false;
+  absl::ConsumeSuffix(&tensor, "_exps");  // the same matrix of every expert
+  for (absl::string_view name : absl::StrSplit(rule.tensors, '|')) {
+    if (name == tensor) return true;
+  }
+  return false;
+}
+
+DType TypeInMix(const MixRules& mix, absl::string_view name,
+                const MixModel& model) {
+  if (name == "output.weight" ||
+      (name == "token_embd.weight" && model.tied_output)) {
+    return mix.output;
+  }
+  const std::optional<LayerTensor> place = ParseLayerTensor(name);
+  if (place.has_value()) {
+    for (const Rule& rule : mix.rules) {
+      if (NamesTensor(rule, place->tensor) &&
+          Applies(rule.layers, place->layer, model)) {
+        return rule.type;
+      }
+    }
+  }
+  return mix.base;
+}
+
+}  // namespace
+
+absl::StatusOr<QuantizationMix> QuantizationMix::Parse(
+    absl::string_view word, absl::Span<const std::string> overrides) {
+  const MixRules* rules = FindMix(word);
+  if (rules == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown type: \"", word, "\": use one of ", MixNames()));
+  }
+  QuantizationMix mix(rules);
+  for (const std::string& text : overrides) {
+    // Types have no '=', expressions may.
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor type: \"", text, "\": write PATTERN=TYPE"));
+    }
+    const std::string type_name = text.substr(equals + 1);
+    const std::optional<DType> type = DTypeFromName(type_name);
+    if (!type.has_value() || !IsStored(*type)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor type: \"", type_name, "\" in \"", text,
+                       "\": use a plain type such as Q8_0 or F16"));
+    }
+    absl::StatusOr<NamePattern> pattern =
+        NamePattern::Parse(text.substr(0, equals));
+    if (!pattern.ok()) return pattern.status();
+    mix.overrides_.push_back({*std::move(pattern), *type});
+  }
+  return mix;
+}
+
+TypeChoice QuantizationMix::Choose(const TensorRole& tensor,
+                                   const MixModel& model) const {
+  TypeChoice choice;
+  if (IsKept(tensor)) {
+    choice.keep = true;
+    return choice;
+  }
+  choice.wanted = TypeInMix(*rules_, tensor.name, model);
+  for (const Override& rule : overrides_) {
+    if (rule.pattern.Matches(tensor.name)) {
+      choice.wanted = rule.type;
+      break;
+    }
+  }
+  choice.type = FitToRows(choice.wanted, tensor.dims[0]);
+  return choice;
+}
+
+absl::Status QuantizationMix::CheckOverrides(
+    absl::Span<const absl::string_view> tensor_names) const {
+  for (const Override& rule : overrides_) {
+    bool found = false;
+    for (absl::string_view name : tensor_names) {
+      found = found || rule.pattern.Matches(name);
+    }
+    if (!found) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor type: no tensor matches \"", rule.pattern.text(),
+                       "\": weft inspect lists the names"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint32_t QuantizationMix::file_type() const { return rules_->file_type; }
+const char* QuantizationMix::name() const { return rules_->name; }
+
+}  // namespace weft

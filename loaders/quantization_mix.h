@@ -1,0 +1,85 @@
+// Which type each tensor of a model gets, given one word.
+//
+// The word is a type (`Q4_0`, `Q6_K`, `BF16`: every matrix has it) or a mix
+// (`Q4_K_M`: a K type with more bits where errors hurt most). The mixes are
+// those that GGUF files carry by these names: attention values and the second
+// FFN matrix weigh most, early and late layers more than middle ones, and the
+// output matrix (the embedding, when the model has none) gets Q6_K. Vectors,
+// routers and position tables always keep the type they have.
+//
+// A row that is no multiple of the type's block gets the next type that fits
+// and loses nothing:
+//   Q2_K, Q3_K, IQ4_XS -> IQ4_NL   Q4_K -> Q5_0   Q5_K -> Q5_1   Q6_K -> Q8_0
+//   any block of 32 -> F16
+//
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/dtype.h"
+#include "loaders/name_pattern.h"
+
+namespace weft {
+
+// A tensor as the rules see it.
+struct TensorRole {
+  absl::string_view name;
+  absl::Span<const int64_t> dims;  // GGUF order, dims[0] the row length
+};
+
+// What the rules need to know of the whole model.
+struct MixModel {
+  int64_t block_count = 0;
+  int64_t heads_per_kv_head = 1;
+  bool tied_output = false;  // no output.weight: the embedding is the output
+};
+
+struct TypeChoice {
+  bool keep = false;  // leave the tensor as it is; the rest has no meaning
+  DType type = DType::kF32;
+  // What was asked for; differs from `type` when its blocks do not fit the
+  // rows.
+  DType wanted = DType::kF32;
+};
+
+struct MixRules;  // a row of the table in quantization_mix.cc
+
+class QuantizationMix {
+ public:
+  // `overrides` are PATTERN=TYPE (see name_pattern.h); the first that matches a
+  // matrix wins over the mix. Errors: unknown word or type (the message lists
+  // them), a bad pattern.
+  static absl::StatusOr<QuantizationMix> Parse(
+      absl::string_view word, absl::Span<const std::string> overrides);
+
+  TypeChoice Choose(const TensorRole& tensor, const MixModel& model) const;
+
+  // Names an override that matches none of the tensors: a typing error.
+  absl::Status CheckOverrides(
+      absl::Span<const absl::string_view> tensor_names) const;
+
+  // For `general.file_type`, numbered as in llama.cpp's llama_ftype.
+  uint32_t file_type() const;
+  // Upper case, as in file names.
+  const char* name() const;
+
+ private:
+  struct Override {
+    NamePattern pattern;
+    DType type;
+  };
+
+  explicit QuantizationMix(const MixRules* rules) : rules_(rules) {}
+
+  const MixRules* rules_;
+  std::vector<Override> overrides_;
+};
+
+}  // namespace weft
