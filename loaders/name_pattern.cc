@@ -4,19 +4,47 @@
 
 #include <pcre2.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace weft {
+namespace {
+
+bool IsFilePattern(absl::string_view pattern) {
+  if (absl::StrContains(pattern, "\\")) return false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '*') continue;
+    if (i == 0 || !absl::StrContains(".)]", pattern[i - 1])) return true;
+  }
+  return false;
+}
+
+std::string FromFilePattern(absl::string_view pattern) {
+  std::string expression;
+  for (char c : pattern) {
+    if (c == '*') {
+      expression += ".*";
+    } else if (c == '?') {
+      expression += '.';
+    } else {
+      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)))
+        expression += '\\';
+      expression += c;
+    }
+  }
+  return expression;
+}
+
+}  // namespace
 
 absl::StatusOr<NamePattern> NamePattern::Parse(absl::string_view pattern) {
-  std::string expression(pattern);
-  if (!expression.empty() && expression[0] == '*') {
-    expression.insert(0, ".");
-  }
-  if (expression.empty()) {
+  if (pattern.empty()) {
     return absl::InvalidArgumentError(
         "tensor name pattern: it is empty: write part of a tensor's name");
   }
+  const std::string expression =
+      IsFilePattern(pattern) ? FromFilePattern(pattern) : std::string(pattern);
   int code_number = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* code =

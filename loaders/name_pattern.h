@@ -1,9 +1,13 @@
-// A regular expression that picks tensors by name.
+// Picks tensors by name, with what people write for such a thing.
 //
-// PCRE2, found anywhere in the name: `ffn_down`, `blk\.0\.` and
-// `blk.*.attn_v.weight` do what they look like. A leading `*`, which no regular
-// expression may have, is taken for `.*`. Matching work is limited, so no
-// pattern can hang. Thread-safe.
+// Found anywhere in the name. A regular expression (PCRE2): `ffn_down`,
+// `blk\.0\.`, `blk.*.attn_v.weight`, `blk\.[0-3]\.`. A file pattern such as
+// `*attn_v*` or `ffn_*` is one too, by the letter: "attn_" and any number of v.
+// Nobody means that, so a pattern without backslashes in which a `*` follows
+// neither `.` nor a closing bracket is read as a file pattern: `*` any text,
+// `?` one character, the rest as it stands.
+//
+// Matching work is limited, so no pattern can hang. Thread-safe.
 #pragma once
 
 #include <memory>

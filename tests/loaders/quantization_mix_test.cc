@@ -1,0 +1,196 @@
+#include "loaders/quantization_mix.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+QuantizationMix Parse(const std::string& word,
+                      const std::vector<std::string>& overrides = {}) {
+  absl::StatusOr<QuantizationMix> mix = QuantizationMix::Parse(word, overrides);
+  EXPECT_TRUE(mix.ok()) << mix.status();
+  return *std::move(mix);
+}
+
+constexpr MixModel kModel = {/*block_count=*/32, /*heads_per_kv_head=*/2,
+                             /*tied_output=*/false};
+
+std::string TypeOf(const QuantizationMix& mix, const std::string& name,
+                   const MixModel& model = kModel, int64_t columns = 2048) {
+  const std::vector<int64_t> dims = {columns, 64};
+  const TypeChoice choice = mix.Choose({name, dims}, model);
+  return choice.keep ? "keep" : UpperName(choice.type);
+}
+
+struct Expectation {
+  const char* word;
+  const char* tensor;
+  const char* type;
+};
+
+TEST(QuantizationMix, FollowsTheUsualRules) {
+  const Expectation table[] = {
+      {"Q4_0", "blk.0.attn_v.weight", "Q4_0"},
+      {"Q4_0", "output.weight", "Q4_0"},
+      {"Q4_K", "output.weight", "Q4_K"},
+      {"Q4_K_M", "output.weight", "Q6_K"},
+      {"Q4_K_M", "token_embd.weight", "Q4_K"},
+      {"Q4_K_M", "blk.5.attn_q.weight", "Q4_K"},
+      {"Q4_K_M", "blk.0.attn_v.weight", "Q6_K"},
+      {"Q4_K_M", "blk.3.ffn_down.weight", "Q6_K"},
+      {"Q4_K_M", "blk.4.ffn_down.weight", "Q4_K"},
+      {"Q4_K_M", "blk.5.ffn_down.weight", "Q4_K"},
+      {"Q4_K_M", "blk.6.ffn_down.weight", "Q6_K"},
+      {"Q4_K_M", "blk.27.attn_v.weight", "Q6_K"},
+      {"Q4_K_M", "blk.26.attn_v.weight", "Q4_K"},
+      {"Q4_K_M", "blk.28.attn_v.weight", "Q6_K"},
+      {"Q4_K_M", "blk.29.ffn_down_exps.weight", "Q6_K"},
+      {"Q4_K_S", "blk.3.attn_v.weight", "Q5_K"},
+      {"Q4_K_S", "blk.4.attn_v.weight", "Q4_K"},
+      {"Q4_K_S", "blk.3.ffn_down.weight", "Q5_K"},
+      {"Q4_K_S", "blk.4.ffn_down.weight", "Q4_K"},
+      {"Q5_K_M", "blk.31.ffn_down.weight", "Q6_K"},
+      {"Q5_K_S", "blk.31.ffn_down.weight", "Q5_K"},
+      {"Q3_K_M", "blk.1.attn_v.weight", "Q5_K"},
+      {"Q3_K_M", "blk.2.attn_v.weight", "Q4_K"},
+      {"Q3_K_M", "blk.1.ffn_down.weight", "Q5_K"},
+      {"Q3_K_M", "blk.2.ffn_down.weight", "Q4_K"},
+      {"Q3_K_M", "blk.9.attn_output.weight", "Q4_K"},
+      {"Q3_K_M", "blk.9.ffn_up.weight", "Q3_K"},
+      {"Q3_K_L", "blk.9.attn_output.weight", "Q5_K"},
+      {"Q3_K_S", "blk.0.attn_v.weight", "Q3_K"},
+      {"Q2_K", "blk.9.attn_v.weight", "Q3_K"},
+      {"Q2_K", "blk.9.ffn_gate.weight", "Q2_K"},
+      {"q6_k", "blk.9.ffn_gate.weight", "Q6_K"},
+      {"BF16", "output.weight", "BF16"},
+  };
+  for (const Expectation& row : table) {
+    EXPECT_EQ(TypeOf(Parse(row.word), row.tensor), row.type)
+        << row.word << " " << row.tensor;
+  }
+}
+
+TEST(QuantizationMix, LooksAtTheModel) {
+  MixModel model = kModel;
+  model.tied_output = true;
+  EXPECT_EQ(TypeOf(Parse("Q4_K_M"), "token_embd.weight", model), "Q6_K");
+  EXPECT_EQ(TypeOf(Parse("Q4_0"), "token_embd.weight", model), "Q4_0");
+  model.heads_per_kv_head = 4;
+  EXPECT_EQ(TypeOf(Parse("Q2_K"), "blk.9.attn_v.weight", model), "Q4_K");
+}
+
+TEST(QuantizationMix, KeepsWhatIsSmallOrNoMatrix) {
+  const QuantizationMix mix = Parse("Q4_K_M", {".*=Q8_0"});
+  for (const char* name : {"position_embd.weight", "blk.0.ffn_gate_inp.weight",
+                           "token_types.weight", "blk.0.attn_q.bias",
+                           "blk.0.attn_q_norm.weight"}) {
+    EXPECT_EQ(TypeOf(mix, name), "keep") << name;
+  }
+  const std::vector<int64_t> vector = {2048};
+  EXPECT_TRUE(mix.Choose({"blk.0.attn_norm.weight", vector}, kModel).keep);
+}
+
+TEST(QuantizationMix, FallsBackToTypesWhoseBlocksFitTheRows) {
+  const Expectation table[] = {
+      {"Q2_K", "576", "IQ4_NL"}, {"Q3_K", "576", "IQ4_NL"},
+      {"Q4_K", "576", "Q5_0"},   {"Q5_K", "576", "Q5_1"},
+      {"Q6_K", "576", "Q8_0"},   {"IQ4_XS", "576", "IQ4_NL"},
+      {"Q4_0", "576", "Q4_0"},   {"Q4_0", "100", "F16"},
+      {"Q6_K", "100", "F16"},    {"IQ4_XS", "1", "F16"},
+      {"F32", "1", "F32"},       {"BF16", "7", "BF16"},
+  };
+  for (const Expectation& row : table) {
+    const std::vector<int64_t> dims = {std::stoi(row.tensor), 64};
+    const TypeChoice choice =
+        Parse(row.word).Choose({"blk.0.ffn_up.weight", dims}, kModel);
+    EXPECT_EQ(UpperName(choice.type), row.type) << row.word << row.tensor;
+    EXPECT_EQ(UpperName(choice.wanted), row.word);
+  }
+}
+
+TEST(QuantizationMix, FirstMatchingOverrideWins) {
+  const QuantizationMix mix =
+      Parse("Q4_K_M", {"blk\\.1\\.ffn=F16", "ffn_down=Q8_0", "*attn_v*=q5_1"});
+  EXPECT_EQ(TypeOf(mix, "blk.1.ffn_down.weight"), "F16");
+  EXPECT_EQ(TypeOf(mix, "blk.11.ffn_down.weight"), "Q8_0");
+  EXPECT_EQ(TypeOf(mix, "blk.0.attn_v.weight"), "Q5_1");
+  EXPECT_EQ(TypeOf(mix, "blk.0.attn_k.weight"), "Q4_K");
+}
+
+TEST(QuantizationMix, NamesBadWordsAndPatterns) {
+  const struct {
+    const char* word;
+    const char* override_text;
+    const char* message;
+  } table[] = {
+      {"Q4_K_X", nullptr, "unknown type: \"Q4_K_X\": use one of F32"},
+      {"", nullptr, "unknown type"},
+      {"Q8R", nullptr, "unknown type"},
+      {"Q4_0", "attn_v", "write PATTERN=TYPE"},
+      {"Q4_0", "attn_v=Q4_K_M", "\"Q4_K_M\""},
+      {"Q4_0", "attn_v=q8r", "\"q8r\""},
+      {"Q4_0", "attn_v=I32", "\"I32\""},
+      {"Q4_0", "=Q8_0", "empty"},
+      {"Q4_0", "blk[=Q8_0", "at character"},
+  };
+  for (const auto& row : table) {
+    std::vector<std::string> overrides;
+    if (row.override_text != nullptr) overrides.push_back(row.override_text);
+    const auto mix = QuantizationMix::Parse(row.word, overrides);
+    ASSERT_FALSE(mix.ok()) << row.word;
+    EXPECT_THAT(std::string(mix.status().message()), HasSubstr(row.message));
+  }
+}
+
+TEST(QuantizationMix, NoticesAnOverrideThatMatchesNothing) {
+  const QuantizationMix mix = Parse("Q4_0", {"ffn=Q8_0", "atn_v=Q8_0"});
+  const std::vector<absl::string_view> names = {"blk.0.attn_v.weight",
+                                                "blk.0.ffn_up.weight"};
+  EXPECT_THAT(std::string(mix.CheckOverrides(names).message()),
+              HasSubstr("no tensor matches \"atn_v\""));
+  EXPECT_TRUE(Parse("Q4_0", {"ffn=Q8_0"}).CheckOverrides(names).ok());
+}
+
+TEST(NamePattern, ReadsExpressionsAndFilePatterns) {
+  const struct {
+    const char* pattern;
+    const char* name;
+    bool matches;
+  } table[] = {
+      {"ffn_down", "blk.3.ffn_down.weight", true},
+      {"blk.*.attn_v.weight", "blk.3.attn_v.weight", true},
+      {"blk\\.1\\.", "blk.11.attn_v.weight", false},
+      {"blk\\.\\d*\\.attn", "blk.11.attn_v.weight", true},
+      {"blk.[0-3]*.attn", "blk.11.attn_v.weight", true},
+      {"^attn", "blk.11.attn_v.weight", false},
+      {"*attn_v*", "blk.0.attn_v.weight", true},
+      {"*attn_v*", "blk.0.attn_k.weight", false},
+      {"attn_v*", "blk.0.attn_k.weight", false},
+      {"blk.*.attn_v*", "blk.0.attn_k.weight", false},
+      {"ffn_*", "blk.0.ffn_up.weight", true},
+      {"ffn_*", "blk.0.ffn.weight", false},
+      {"blk.?.ffn_*", "blk.10.ffn_up.weight", false},
+  };
+  for (const auto& row : table) {
+    const auto pattern = NamePattern::Parse(row.pattern);
+    ASSERT_TRUE(pattern.ok()) << pattern.status();
+    EXPECT_EQ(pattern->Matches(row.name), row.matches)
+        << row.pattern << " " << row.name;
+  }
+}
+
+TEST(NamePattern, GivesUpOnPatternsThatExplode) {
+  const auto pattern = NamePattern::Parse("([a]*)*([a]*)*([a]*)*b");
+  ASSERT_TRUE(pattern.ok());
+  EXPECT_FALSE(pattern->Matches(std::string(200, 'a')));
+}
+
+}  // namespace
+}  // namespace weft

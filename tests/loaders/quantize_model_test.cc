@@ -1,0 +1,234 @@
+#include "loaders/quantize_model.h"
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gmock/gmock.h"
+#include "graph/dtype.h"
+#include "gtest/gtest.h"
+#include "loaders/gguf.h"
+#include "loaders/gguf_writer.h"
+#include "ops/dequantize.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string TempPath(const std::string& name) {
+  return testing::TempDir() + "/" + name;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+absl::Span<const uint8_t> Bytes(const std::vector<float>& values) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(values.data()),
+                             values.size() * sizeof(float));
+}
+
+// Four layers, with matrices of 256, 96 (no K type) and 40 (no block) columns.
+class QuantizeModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal(0.0f, 0.05f);
+    weights_.resize(256 * 300);
+    for (float& weight : weights_) weight = normal(random);
+  }
+
+  void Write(const std::string& path) {
+    GgufWriter writer;
+    writer.SetString("general.architecture", "llama");
+    writer.SetString("general.name", "made up");
+    writer.SetUint32("llama.block_count", 4);
+    const absl::Span<const uint8_t> data = Bytes(weights_);
+    const auto add = [&](const std::string& name, std::vector<int64_t> dims) {
+      int64_t bytes = 4;
+      for (int64_t dim : dims) bytes *= dim;
+      writer.AddTensor(name, DType::kF32, dims,
+                       data.subspan(0, static_cast<size_t>(bytes)));
+    };
+    add("token_embd.weight", {256, 300});
+    for (int layer = 0; layer < 4; ++layer) {
+      const std::string block = "blk." + std::to_string(layer) + ".";
+      add(block + "attn_norm.weight", {256});
+      add(block + "attn_v.weight", {256, 64});
+      add(block + "ffn_up.weight", {256, 96});
+      add(block + "ffn_down.weight", {96, 256});
+    }
+    add("odd.weight", {40, 8});
+    const absl::Status status = writer.WriteTo(path);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  GgufFile Quantize(const QuantizeOptions& options) {
+    Write(TempPath("source.gguf"));
+    const auto report = QuantizeModel(TempPath("source.gguf"),
+                                      TempPath("result.gguf"), options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    if (report.ok()) report_ = *report;
+    auto file = GgufFile::Open(TempPath("result.gguf"));
+    EXPECT_TRUE(file.ok()) << file.status();
+    return *std::move(file);
+  }
+
+  std::string Failure(const QuantizeOptions& options) {
+    Write(TempPath("source.gguf"));
+    const std::string path = TempPath("never.gguf");
+    std::remove(path.c_str());
+    const auto report = QuantizeModel(TempPath("source.gguf"), path, options);
+    EXPECT_FALSE(report.ok());
+    EXPECT_FALSE(std::ifstream(path).good()) << "a partial file stays behind";
+    return std::string(report.status().message());
+  }
+
+  static QuantizeOptions Options(const std::string& type) {
+    QuantizeOptions options;
+    options.type = type;
+    return options;
+  }
+
+  std::vector<float> weights_;
+  QuantizeReport report_;
+};
+
+TEST_F(QuantizeModelTest, GivesEachTensorItsTypeAndKeepsMetadata) {
+  const GgufFile file = Quantize(Options("Q4_K_M"));
+  EXPECT_EQ(*file.GetString("general.name"), "made up");
+  EXPECT_EQ(*file.GetUint("general.file_type"), 15u);
+  EXPECT_EQ(*file.GetUint("general.quantization_version"), 2u);
+  EXPECT_EQ(file.tensors().size(), 18u);
+  const auto type = [&](const char* name) {
+    return UpperName(file.FindTensor(name)->type);
+  };
+  EXPECT_EQ(type("token_embd.weight"), "Q6_K");  // tied
+  EXPECT_EQ(type("blk.0.attn_norm.weight"), "F32");
+  EXPECT_EQ(type("blk.1.attn_v.weight"), "Q4_K");
+  EXPECT_EQ(type("blk.2.attn_v.weight"), "Q6_K");
+  EXPECT_EQ(type("blk.1.ffn_down.weight"), "Q5_0");
+  EXPECT_EQ(type("blk.2.ffn_down.weight"), "Q8_0");
+  EXPECT_EQ(type("odd.weight"), "F16");
+}
+
+TEST_F(QuantizeModelTest, WarnsOfEveryFallback) {
+  Quantize(Options("Q4_K_M"));
+  EXPECT_EQ(report_.warnings.size(), 5u);
+  EXPECT_EQ(report_.warnings[0],
+            "tensor blk.0.ffn_down.weight: rows of 96 are no multiple of the "
+            "256 of Q4_K: stored as Q5_0");
+  EXPECT_EQ(report_.warnings[4],
+            "tensor odd.weight: rows of 40 are no multiple of the 256 of Q4_K: "
+            "stored as F16");
+}
+
+TEST_F(QuantizeModelTest, WeightsSurvive) {
+  const GgufFile file = Quantize(Options("Q6_K"));
+  for (const GgufTensor& tensor : file.tensors()) {
+    std::vector<float> values(static_cast<size_t>(tensor.elements()));
+    DequantizeRow(tensor.type, tensor.data.data(), values.data(),
+                  tensor.elements());
+    double error = 0.0, square = 0.0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      error += std::pow(double{values[i]} - weights_[i], 2);
+      square += std::pow(double{weights_[i]}, 2);
+    }
+    EXPECT_LE(std::sqrt(error / square), 0.018) << tensor.name;
+  }
+}
+
+TEST_F(QuantizeModelTest, BytesDoNotDependOnThreads) {
+  QuantizeOptions options = Options("Q5_K_M");
+  Quantize(options);
+  const std::string alone = ReadFile(TempPath("result.gguf"));
+  options.threads = 3;
+  Quantize(options);
+  EXPECT_EQ(ReadFile(TempPath("result.gguf")), alone);
+}
+
+TEST_F(QuantizeModelTest, ReportsProgressAndSizes) {
+  QuantizeOptions options = Options("Q8_0");
+  int calls = 0;
+  options.progress = [&](const std::string& tensor, int done, int total) {
+    EXPECT_FALSE(tensor.empty());
+    EXPECT_EQ(done, calls++);
+    EXPECT_EQ(total, 18);
+  };
+  Quantize(options);
+  EXPECT_EQ(calls, 18);
+  EXPECT_GT(report_.source_bytes, 3 * report_.result_bytes);
+}
+
+TEST_F(QuantizeModelTest, SixteenBitModelsGiveWhatTheirValuesGive) {
+  Quantize(Options("BF16"));
+  const auto report = QuantizeModel(TempPath("result.gguf"),
+                                    TempPath("from16.gguf"), Options("Q4_0"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  // The same through F32.
+  ASSERT_TRUE(QuantizeModel(TempPath("result.gguf"), TempPath("wide.gguf"),
+                            Options("F32"))
+                  .ok());
+  ASSERT_TRUE(QuantizeModel(TempPath("wide.gguf"), TempPath("from32.gguf"),
+                            Options("Q4_0"))
+                  .ok());
+  EXPECT_EQ(ReadFile(TempPath("from16.gguf")),
+            ReadFile(TempPath("from32.gguf")));
+}
+
+TEST_F(QuantizeModelTest, MayReplaceItsSource) {
+  const std::string path = TempPath("in_place.gguf");
+  Write(path);
+  ASSERT_TRUE(QuantizeModel(path, path, Options("Q4_0")).ok());
+  const auto file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->FindTensor("token_embd.weight")->type, DType::kQ4_0);
+}
+
+TEST_F(QuantizeModelTest, RefusesQuantisedSources) {
+  Quantize(Options("Q8_0"));
+  const auto report = QuantizeModel(TempPath("result.gguf"),
+                                    TempPath("again.gguf"), Options("Q4_0"));
+  EXPECT_THAT(std::string(report.status().message()),
+              HasSubstr("tensor token_embd.weight: it is already Q8_0"));
+  // The same type is a copy.
+  EXPECT_TRUE(QuantizeModel(TempPath("result.gguf"), TempPath("again.gguf"),
+                            Options("Q8_0"))
+                  .ok());
+  EXPECT_EQ(ReadFile(TempPath("again.gguf")),
+            ReadFile(TempPath("result.gguf")));
+}
+
+TEST_F(QuantizeModelTest, NamesTensorRowAndElementOfBadWeights) {
+  weights_[256 * 200 + 5] = std::numeric_limits<float>::quiet_NaN();
+  QuantizeOptions options = Options("Q4_0");
+  for (int threads : {1, 4}) {
+    options.threads = threads;
+    EXPECT_THAT(Failure(options),
+                HasSubstr("tensor token_embd.weight: row 200: NaN: element 5"));
+  }
+}
+
+TEST_F(QuantizeModelTest, RefusesBadRequestsBeforeWriting) {
+  EXPECT_THAT(Failure(Options("Q1_0")), HasSubstr("unknown type"));
+  QuantizeOptions options = Options("Q4_0");
+  options.tensor_types = {"nothing=Q8_0"};
+  EXPECT_THAT(Failure(options), HasSubstr("no tensor matches"));
+  EXPECT_FALSE(QuantizeModel(TempPath("absent.gguf"), TempPath("x.gguf"),
+                             Options("Q4_0"))
+                   .ok());
+  Write(TempPath("source.gguf"));
+  EXPECT_FALSE(QuantizeModel(TempPath("source.gguf"), "/no/such/folder/x.gguf",
+                             Options("Q4_0"))
+                   .ok());
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,231 @@
+#include "loaders/synthesize.h"
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "graph/dtype.h"
+#include "gtest/gtest.h"
+#include "loaders/gguf.h"
+#include "loaders/model_shape.h"
+#include "loaders/vocabulary.h"
+#include "ops/dequantize.h"
+#include "tests/loaders/llama_check.h"
+#include "text/tokenizer.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string TempPath(const std::string& name) {
+  return testing::TempDir() + "/" + name;
+}
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  const std::string path = TempPath(name);
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+constexpr char kSmall[] = R"({"embedding_length": 256, "block_count": 2,
+    "feed_forward_length": 512, "head_count": 8, "head_count_kv": 2,
+    "vocabulary_size": 1000, "context_length": 64})";
+
+SynthesizeOptions Small(const std::string& type) {
+  SynthesizeOptions options;
+  options.shape = WriteFile("small.json", kSmall);
+  options.type = type;
+  options.seed = 7;
+  return options;
+}
+
+GgufFile MakeSmall(const SynthesizeOptions& options, const std::string& name) {
+  const auto report = SynthesizeModel(options, TempPath(name));
+  EXPECT_TRUE(report.ok()) << report.status();
+  auto file = GgufFile::Open(TempPath(name));
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+TEST(SynthesizeModel, LoadsBackAsALlamaOfItsShape) {
+  for (const char* type : {"Q4_0", "Q4_K_M", "F16"}) {
+    const GgufFile file = MakeSmall(Small(type), "loads.gguf");
+    const auto config = ReadModelConfig(file);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->embedding_length, 256);
+    EXPECT_EQ(config->block_count, 2);
+    EXPECT_EQ(config->head_count_kv, 2);
+    EXPECT_EQ(config->key_length, 32);
+    EXPECT_EQ(config->vocabulary_size, 1000);
+    EXPECT_EQ(config->context_length, 64);
+    EXPECT_EQ(file.FindTensor("output.weight")->dims,
+              (std::vector<int64_t>{256, 1000}));
+    const absl::Status status = CheckLlamaTensors(file, *config);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST(SynthesizeModel, ObeysMixAndOverrides) {
+  SynthesizeOptions options = Small("Q4_K_M");
+  options.tensor_types = {"blk.0.ffn_up=Q8_0"};
+  const GgufFile file = MakeSmall(options, "mix.gguf");
+  EXPECT_EQ(file.FindTensor("output.weight")->type, DType::kQ6_K);
+  EXPECT_EQ(file.FindTensor("token_embd.weight")->type, DType::kQ4_K);
+  EXPECT_EQ(file.FindTensor("blk.0.ffn_up.weight")->type, DType::kQ8_0);
+  EXPECT_EQ(file.FindTensor("blk.1.ffn_up.weight")->type, DType::kQ4_K);
+  EXPECT_EQ(file.FindTensor("blk.1.ffn_norm.weight")->type, DType::kF32);
+  EXPECT_EQ(*file.GetUint("general.file_type"), 15u);
+}
+
+// Weights must look like weights in every type, blocks in order or not.
+TEST(SynthesizeModel, WeightsHaveTheScaleOfTheirRows) {
+  for (const char* type : {"Q4_0", "Q2_K", "BF16"}) {
+    const GgufFile file = MakeSmall(Small(type), "scale.gguf");
+    for (const auto& [name, expected] :
+         {std::pair<const char*, double>{"blk.1.attn_q.weight", 1 / 16.0},
+          {"blk.1.ffn_down.weight", 1 / std::sqrt(512.0) / 2},
+          {"token_embd.weight", 0.02},
+          {"blk.0.attn_norm.weight", 1.0}}) {
+      const GgufTensor& tensor = *file.FindTensor(name);
+      std::vector<float> values(static_cast<size_t>(tensor.elements()));
+      DequantizeRow(tensor.type, tensor.data.data(), values.data(),
+                    tensor.elements());
+      double squares = 0.0;
+      for (float value : values) squares += double{value} * value;
+      EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size())),
+                  expected, 0.06 * expected)
+          << type << " " << name;
+    }
+  }
+}
+
+TEST(SynthesizeModel, NoTwoRowsAreAlike) {
+  const GgufFile file = MakeSmall(Small("Q4_K"), "rows.gguf");
+  const GgufTensor& tensor = *file.FindTensor("blk.0.attn_q.weight");
+  std::vector<std::string> rows;
+  const size_t bytes = static_cast<size_t>(RowBytes(tensor.type, 256));
+  for (size_t at = 0; at < tensor.data.size(); at += bytes) {
+    rows.emplace_back(reinterpret_cast<const char*>(&tensor.data[at]), bytes);
+  }
+  std::sort(rows.begin(), rows.end());
+  // One block per row is the worst case: some pool blocks are picked twice.
+  const auto end = std::unique(rows.begin(), rows.end());
+  EXPECT_GT(end - rows.begin(), 230);
+}
+
+TEST(SynthesizeModel, SameSeedSameBytes) {
+  SynthesizeOptions options = Small("Q4_0");
+  for (const char* name : {"a.gguf", "b.gguf"}) {
+    ASSERT_TRUE(SynthesizeModel(options, TempPath(name)).ok());
+  }
+  EXPECT_EQ(ReadFile(TempPath("a.gguf")), ReadFile(TempPath("b.gguf")));
+  options.seed = 8;
+  ASSERT_TRUE(SynthesizeModel(options, TempPath("c.gguf")).ok());
+  EXPECT_NE(ReadFile(TempPath("a.gguf")), ReadFile(TempPath("c.gguf")));
+}
+
+TEST(SynthesizeModel, ReportsFallbacksAndCounts) {
+  SynthesizeOptions options = Small("Q4_K");
+  options.shape = WriteFile("odd.json", R"({"architecture": "qwen2",
+      "embedding_length": 96, "block_count": 1, "feed_forward_length": 256,
+      "head_count": 3, "vocabulary_size": 300, "tied_output": true})");
+  const auto report = SynthesizeModel(options, TempPath("odd.gguf"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->parameters,
+            300 * 96 + 4 * 96 * 96 + 3 * 96 + 3 * 96 * 256 + 3 * 96);
+  ASSERT_EQ(report->warnings.size(), 7u);  // all but ffn_down
+  EXPECT_EQ(
+      report->warnings[0],
+      "tensor token_embd.weight: rows of 96 are no multiple of the 256 of "
+      "Q4_K: stored as Q5_0");
+  const auto file = GgufFile::Open(TempPath("odd.gguf"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->FindTensor("blk.0.ffn_down.weight")->type, DType::kQ4_K);
+  EXPECT_EQ(file->FindTensor("blk.0.attn_k.bias")->type, DType::kF32);
+  EXPECT_EQ(file->FindTensor("output.weight"), nullptr);
+  EXPECT_EQ(*file->GetString("general.architecture"), "qwen2");
+}
+
+TEST(SynthesizeModel, TokenisesAnyText) {
+  const GgufFile file = MakeSmall(Small("Q8_0"), "tokens.gguf");
+  auto vocabulary = ReadVocabulary(file);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->tokens_size(), 1000);
+  const auto tokenizer = Tokenizer::Create(*std::move(vocabulary));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const std::string text = "It is a truth, \xc3\xa9t\xc3\xa9 1813!\n";
+  const auto ids = (*tokenizer)->Encode(text, {});
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  EXPECT_EQ((*ids)[0], 1);
+  EXPECT_LT(ids->size(), text.size());  // merges happen
+  EXPECT_EQ(*(*tokenizer)->Decode(*ids, {}), text);
+}
+
+TEST(SynthesizeModel, TheSmallestVocabularyHasNoPieces) {
+  SynthesizeOptions options = Small("Q4_0");
+  options.shape = WriteFile("bytes.json", R"({"embedding_length": 32,
+      "block_count": 1, "feed_forward_length": 32, "head_count": 1,
+      "vocabulary_size": 259})");
+  const GgufFile file = MakeSmall(options, "bytes.gguf");
+  EXPECT_EQ(file.FindValue("tokenizer.ggml.tokens")->count(), 259u);
+}
+
+TEST(FindModelShape, KnowsPublishedModels) {
+  for (const char* name : {"tinyllama-1.1b", "llama-3.2-1b", "llama-3-8b",
+                           "qwen2-0.5b", "smollm-135m"}) {
+    const auto shape = FindModelShape(name);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    EXPECT_EQ(shape->name, name);
+    EXPECT_EQ(shape->key_length * shape->head_count, shape->embedding_length);
+  }
+}
+
+TEST(FindModelShape, RefusesBadFilesByKey) {
+  const std::string head =
+      R"({"embedding_length": 64, "block_count": 1, "feed_forward_length": 64,
+          "vocabulary_size": 300, )";
+  const struct {
+    std::string json;
+    const char* message;
+  } table[] = {
+      {"", "not JSON"},
+      {"[1]", "no JSON object"},
+      {"{}", "embedding_length is 0"},
+      {head + R"("head_count": 0})", "head_count is 0"},
+      {head + R"("head_count": 2.5})", "head_count: write a whole number"},
+      {head + R"("head_count": "2"})", "head_count: write a whole number"},
+      {head + R"("head_count": 1e30})", "head_count: write a whole number"},
+      {head + R"("head_count": 3})", "divide embedding_length"},
+      {head + R"("head_count": 4, "head_count_kv": 3})", "head_count_kv"},
+      {head + R"("head_count": 64})", "key_length is 1"},
+      {head + R"("head_count": 4, "key_length": 7})", "even"},
+      {head + R"("head_count": 4, "tied_output": 1})", "tied_output"},
+      {head + R"("head_count": 4, "architecture": "mamba"})", "mamba"},
+      {head + R"("head_count": 4, "heads": 4})", "a key beside"},
+      {head + R"("head_count": 4, "norm_epsilon": -1})", "norm_epsilon"},
+      {R"({"embedding_length": 16777216, "block_count": 4096,
+           "feed_forward_length": 16777216, "head_count": 4096,
+           "vocabulary_size": 16777216})",
+       "2^38"},
+  };
+  for (const auto& row : table) {
+    const auto shape = FindModelShape(WriteFile("bad.json", row.json));
+    ASSERT_FALSE(shape.ok()) << row.json;
+    EXPECT_THAT(std::string(shape.status().message()), HasSubstr(row.message));
+  }
+  EXPECT_THAT(std::string(FindModelShape("gpt-9").status().message()),
+              HasSubstr("tinyllama-1.1b"));
+  EXPECT_FALSE(FindModelShape("/no/such.json").ok());
+}
+
+}  // namespace
+}  // namespace weft
