@@ -9,8 +9,8 @@
 // So that billions of weights take seconds, a pool of blocks is drawn and
 // properly quantised for each type and deviation, and a tensor is a random
 // sequence of blocks of its pool: every block is one that a quantiser wrote,
-// and no two rows are alike. Nothing but the pools is held in memory. The same
-// options give the same bytes.
+// and rows of several blocks do not repeat. Nothing but the pools is held in
+// memory. The same options give the same bytes.
 //
 // The vocabulary is a SentencePiece one of the right size: control tokens, 256
 // bytes, single characters, then letter strings whose parts are all in the

@@ -2,6 +2,7 @@
 
 #include "ops/quantize/families.h"
 #include "ops/quantize/fit.h"
+#include "ops/quantize/fit_scale.h"
 
 namespace weft {
 namespace quantize {

@@ -8,6 +8,8 @@
 
 #include "ops/quantize/families.h"
 #include "ops/quantize/fit.h"
+#include "ops/quantize/fit_line.h"
+#include "ops/quantize/fit_scale.h"
 
 namespace weft {
 namespace quantize {

@@ -108,7 +108,7 @@ TEST(SynthesizeModel, WeightsHaveTheScaleOfTheirRows) {
   }
 }
 
-TEST(SynthesizeModel, NoTwoRowsAreAlike) {
+TEST(SynthesizeModel, RowsHardlyRepeat) {
   const GgufFile file = MakeSmall(Small("Q4_K"), "rows.gguf");
   const GgufTensor& tensor = *file.FindTensor("blk.0.attn_q.weight");
   std::vector<std::string> rows;

@@ -1,13 +1,17 @@
 #include "ops/quantize.h"
 
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "ops/dequantize.h"
 
 namespace weft {
@@ -193,6 +197,25 @@ TEST(QuantizeRow, MinimumTypesKeepARangeFarFromZero) {
         Bound{DType::kQ4_K, 1.1e-2}, Bound{DType::kQ5_K, 1.1e-2}}) {
     EXPECT_LE(RelativeError(row, RoundTrip(bound.type, row)), bound.error)
         << Info(bound.type).name;
+  }
+}
+
+// A row of the default model as llama.cpp stores it. The other types are
+// searched for, and no two programs search alike.
+TEST(QuantizeRow, WritesTheUsualBytesWhereThereIsNothingToSearch) {
+  std::ifstream file("tests/data/quantized_row.json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  const auto bytes = [&](const char* key) {
+    return absl::HexStringToBytes(golden[key].get<std::string>());
+  };
+  const std::string bits = bytes("float_bits");
+  std::vector<float> row(256);
+  ASSERT_EQ(bits.size(), row.size() * sizeof(float));
+  std::memcpy(row.data(), bits.data(), bits.size());
+  for (DType type : {DType::kQ8_0, DType::kF16, DType::kBF16}) {
+    std::string stored(static_cast<size_t>(RowBytes(type, 256)), 'x');
+    ASSERT_TRUE(QuantizeRow(type, row.data(), &stored[0], 256).ok());
+    EXPECT_EQ(stored, bytes(Info(type).name)) << Info(type).name;
   }
 }
 
