@@ -93,12 +93,12 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type, int threads,
           QuantizeRows(tensor, type, first + begin, end - begin,
                        buffer.data() + begin * row_bytes);
     };
-    std::vector<std::thread> helpers;
+    std::vector<std::thread> workers;
     for (int thread = 1; thread < threads; ++thread) {
-      helpers.emplace_back(work, thread);
+      workers.emplace_back(work, thread);
     }
     work(0);
-    for (std::thread& helper : helpers) helper.join();
+    for (std::thread& worker : workers) worker.join();
     for (const absl::Status& result : results) {
       if (!result.ok()) return result;
     }
