@@ -128,10 +128,10 @@ void Register() {
     benchmark::RegisterBenchmark("peak_read", PeakBandwidth)->Threads(threads);
   }
   for (const MatmulKernel& kernel : RunnableKernels()) {
-    for (int64_t rows : {1, 4, 6, 8, 16, 256}) {
+    for (int64_t rows : {1, 2, 4, 6, 8, 12, 16, 24, 126, 256}) {
       if (rows > kernel.max_rows) continue;
       // Kernels for any number of rows also run as decode from DRAM.
-      const int64_t bytes = rows <= 16 ? int64_t{256} << 20 : 0;
+      const int64_t bytes = rows <= 24 ? int64_t{256} << 20 : 0;
       const std::string name = std::string(kernel.name) +
                                (bytes > 0 ? "/decode:" : "/prefill:") +
                                std::to_string(rows);

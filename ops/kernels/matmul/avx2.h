@@ -187,10 +187,12 @@ struct Avx2Kernels {
     }
   }
 
+  static constexpr int kPanelRowsOfX = kQuantizedRowsTile;
+
   // One super-block at a time through a buffer in L1.
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
-                    int rows, float* sums) {
+                    const uint8_t* /*x_next*/, int rows, float* sums) {
     using Layout = Panel16<Block>;
     constexpr int scale_floats = UnpackedScaleFloats<Block>();
     alignas(64)

@@ -5,12 +5,14 @@
 //            in tiles of 6, each over the whole depth with sums in registers.
 //            Meanwhile each tile prefetches its share of the next panels,
 //            evenly: bursts lose (measured in the kernel notes of the README).
-//   few      1 to 6 rows: each panel once through registers, as it streams in.
+//   few      each panel through registers as it streams in, for a few rows at a
+//            time (kPanelRowsOfX: 6, or up to 8 that begin a tile).
 //
 // `Kernels` has, for a block type, with sums laid out as in panel_epilogue.h:
 //   template <class Block> static void Tile(const TileCall&, int rows);
 //   template <class Block> static void Panel(const uint8_t* panel,
-//       int64_t depth, const uint8_t* x, int rows, float* sums);
+//       int64_t depth, const uint8_t* x, const uint8_t* x_next_tile, int rows,
+//       float* sums);
 #pragma once
 
 #include "ops/kernels/matmul/matmul.h"
@@ -83,19 +85,32 @@ void PanelMatmul(const MatmulArgs& args, int64_t begin, int64_t end,
   }
 }
 
+// Rows of the pass that starts at `row`: a tile, or what is left when a kernel
+// takes that at once.
+template <class Kernels>
+WEFT_INLINE int PassRows(int64_t row, int64_t rows) {
+  const int64_t left = rows - row;
+  return static_cast<int>(left <= Kernels::kPanelRowsOfX ? left
+                                                         : kQuantizedRowsTile);
+}
+
 template <class Block, class Kernels>
 void PanelMatmulFew(const MatmulArgs& args, int64_t begin, int64_t end) {
   const int64_t panel_bytes = PanelBytes<Block>(args.depth);
   const int together = PanelsTogether(args.epilogue);
-  const int rows = static_cast<int>(args.rows);
-  const uint8_t* x = TileOf(args, 0);
   for (int64_t p = begin; p < end; p += together) {
-    alignas(64) float sums[kQuantizedRowsTile * kSumsStride];
-    for (int i = 0; i < together; ++i) {
-      Kernels::template Panel<Block>(args.weight + (p + i) * panel_bytes,
-                                     args.depth, x, rows, sums + 16 * i);
+    // Passes after the first find the panels in L1 or L2.
+    for (int64_t row = 0; row < args.rows;) {
+      const int rows = PassRows<Kernels>(row, args.rows);
+      alignas(64) float sums[Kernels::kPanelRowsOfX * kSumsStride];
+      for (int i = 0; i < together; ++i) {
+        Kernels::template Panel<Block>(
+            args.weight + (p + i) * panel_bytes, args.depth, TileOf(args, row),
+            TileOf(args, row + kQuantizedRowsTile), rows, sums + 16 * i);
+      }
+      FinishRows(args, p, together, row, rows, sums);
+      row += rows;
     }
-    FinishRows(args, p, together, 0, rows, sums);
   }
 }
 

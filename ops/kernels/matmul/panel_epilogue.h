@@ -51,47 +51,63 @@ WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
   return Silu(gate) * up;
 }
 
+// y = sum (+ bias) (+ residual) for 16 lanes of each row, of which n exist.
+template <bool full>
+WEFT_INLINE void FinishPanel(const MatmulArgs& args, int64_t first, int n,
+                             int64_t row, int rows, const float* sums) {
+  const bool residual = args.epilogue == MatmulEpilogue::kResidual;
+  const int lanes = full ? 16 : n;
+  float* y = RowAt(args.y, args.y_row_bytes, row) + first;
+  const float* r = y;
+  if (residual) r = RowAt(args.residual, args.residual_row_bytes, row) + first;
+  for (int m = 0; m < rows; ++m, sums += kSumsStride) {
+    F32x16 v = Load(sums);
+    if (args.bias != nullptr) v = v + LoadLanes(args.bias + first, lanes);
+    if (residual) v = v + LoadLanes(r, lanes);
+    StoreLanes(y, v, lanes);
+    y = RowAt(y, args.y_row_bytes, 1);
+    r = RowAt(r, args.residual_row_bytes, 1);
+  }
+}
+
 // Finishes `panels` panels from `panel` on, for rows row .. row+rows-1 of x.
 // sums[r * kSumsStride + 16 * i + lane] belongs to panel + i.
-__attribute__((noinline, unused)) void FinishRows(const MatmulArgs& args,
-                                                  int64_t panel, int panels,
-                                                  int64_t row, int rows,
-                                                  const float* sums) {
+WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
+                            int64_t row, int rows, const float* sums) {
   const int64_t outputs = args.weight_rows / 2;  // of the gate epilogues
-  for (int r = 0; r < rows; ++r, sums += kSumsStride) {
-    switch (args.epilogue) {
-      case MatmulEpilogue::kStore:
-      case MatmulEpilogue::kResidual:
-        for (int i = 0; i < panels; ++i) {
-          const int64_t first = kPanelRows * (panel + i);
-          const int n = LanesFrom(first, args.weight_rows);
-          F32x16 y = Load(sums + 16 * i);
-          if (args.bias != nullptr) y = y + LoadLanes(args.bias + first, n);
-          if (args.epilogue == MatmulEpilogue::kResidual) {
-            const float* residual =
-                RowAt(args.residual, args.residual_row_bytes, row + r);
-            y = y + LoadLanes(residual + first, n);
-          }
-          StoreLanes(RowAt(args.y, args.y_row_bytes, row + r) + first, y, n);
+  switch (args.epilogue) {
+    case MatmulEpilogue::kStore:
+    case MatmulEpilogue::kResidual:
+      for (int i = 0; i < panels; ++i) {
+        const int64_t first = kPanelRows * (panel + i);
+        const int n = LanesFrom(first, args.weight_rows);
+        if (n == 16) {
+          FinishPanel<true>(args, first, n, row, rows, sums + 16 * i);
+        } else {
+          FinishPanel<false>(args, first, n, row, rows, sums + 16 * i);
         }
-        break;
-      case MatmulEpilogue::kSiluGate:
-        for (int i = 0; i < panels; i += 2) {
-          const int64_t pair = (panel + i) / 2;
-          const int n = LanesFrom(16 * pair, outputs);
+      }
+      break;
+    case MatmulEpilogue::kSiluGate:
+      for (int i = 0; i < panels; i += 2) {
+        const int64_t pair = (panel + i) / 2;
+        const int n = LanesFrom(16 * pair, outputs);
+        for (int r = 0; r < rows; ++r) {
           StoreLanes(RowAt(args.y, args.y_row_bytes, row + r) + 16 * pair,
-                     GatedLanes(args, pair, n, sums + 16 * i), n);
+                     GatedLanes(args, pair, n, sums + r * kSumsStride + 16 * i),
+                     n);
         }
-        break;
-      case MatmulEpilogue::kSiluGateQuantize: {
+      }
+      break;
+    case MatmulEpilogue::kSiluGateQuantize:
+      for (int r = 0; r < rows; ++r, sums += kSumsStride) {
         const F32x16 low = GatedLanes(args, panel / 2, 16, sums);
         const F32x16 high = GatedLanes(args, panel / 2 + 1, 16, sums + 32);
         QuantizeBlock(low, high,
                       QuantizedBlockAt(args.quantized, args.rows, outputs,
                                        row + r, panel / 4));
-        break;
       }
-    }
+      break;
   }
 }
 

@@ -45,13 +45,13 @@ int64_t PrefillScratch(int64_t depth) {
    GATE},
 
 #define WEFT_FEW_AVX512VNNI(T)                                         \
-  WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, 6, \
+  WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, 24, \
               MatmulPanel16FewAvx512Vnni, NoScratch, true)
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>, true)
 #define WEFT_FEW_AVX2(T)                                   \
-  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, 6, \
+  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, 24, \
               MatmulPanel16FewAvx2, NoScratch, true)
 #define WEFT_AVX2(T)                                              \
   WEFT_KERNEL(T, "6x32", "avx2", "panel16", Isa::kAvx2, kAnyRows, \

@@ -71,22 +71,27 @@ struct TileKind {
   static constexpr int kShift = Log2(offset);  // offsets are powers of two
 };
 
-// Where the integer sums of half h start: minus offset times the sum of x.
+// Where the integer sums of a block's rows start: minus offset times the sum of
+// x, for each scale. Through memory, so that the tile itself only broadcasts:
+// vector arithmetic there would take slots of the product pipes (3 points).
 template <class Kind, int rows>
-WEFT_INLINE __m512i OffsetStart(const int32_t* sum_low, int h, __m512i zero) {
-  __m512i z;
+WEFT_INLINE void StoreStarts(const uint8_t* x, int32_t (*starts)[8]) {
+  const int32_t* sum_low = reinterpret_cast<const int32_t*>(x + 40 * rows);
+  const __mmask8 mask = static_cast<__mmask8>((1 << rows) - 1);
+  const __m256i low = _mm256_maskz_loadu_epi32(mask, sum_low);
+  const __m256i high = _mm256_maskz_loadu_epi32(mask, sum_low + rows);
+  const __m256i zero = _mm256_setzero_si256();
+  const auto store = [&](int h, __m256i sum) {
+    const __m256i start =
+        _mm256_slli_epi32(_mm256_sub_epi32(zero, sum), Kind::kShift);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(starts[h]), start);
+  };
   if (Kind::kScalesPer32 == 2) {
-    __asm__ volatile("vpsubd %2%{1to16%},%1,%0"
-                     : "=v"(z)
-                     : "v"(zero), "m"(sum_low[h * rows]));
+    store(0, low);
+    store(1, high);
   } else {
-    __asm__ volatile("vpsubd %2%{1to16%},%1,%0"
-                     : "=v"(z)
-                     : "v"(zero), "m"(sum_low[0]));
-    __asm__ volatile("vpsubd %1%{1to16%},%0,%0" : "+v"(z) : "m"(sum_low[rows]));
+    store(0, _mm256_add_epi32(low, high));
   }
-  __asm__ volatile("vpslld %1,%0,%0" : "+v"(z) : "i"(Kind::kShift));
-  return z;
 }
 
 template <class Kind, int rows>
@@ -99,6 +104,9 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
   const uint8_t* x = call.x;
   const uint8_t* prefetch = call.prefetch;
   const int64_t step = call.prefetch_step;
+  // Of this block and of the next, by turns.
+  alignas(64) int32_t starts[2][2][8];
+  if (!Kind::kHasMin) StoreStarts<Kind, rows>(x, starts[0]);
   __m512 sums[rows][2];
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
     sums[m][0] = _mm512_setzero_ps();
@@ -107,6 +115,11 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
   for (int64_t b = 0; b < call.blocks; ++b, prefetch += step) {
     for (int64_t o = 0; o < step; o += 64) {
       __asm__ volatile("prefetcht1 %0" : : "m"(prefetch[o]));
+    }
+    const int64_t x_step =
+        b + 1 < call.blocks ? rows * kQuantizedRowsBlockBytes : 0;
+    if (!Kind::kHasMin) {
+      StoreStarts<Kind, rows>(x + x_step, starts[(b + 1) % 2]);
     }
     const float* x_scale = reinterpret_cast<const float*>(x + 32 * rows);
     const float* scaled_sum = x_scale + rows;
@@ -117,9 +130,7 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
       const __m512i zero = _mm512_setzero_si512();
       WEFT_UNROLL for (int m = 0; m < rows; ++m) {
         __m512i start = zero;
-        if (!Kind::kHasMin) {
-          start = OffsetStart<Kind, rows>(sum_low + m, h, zero);
-        }
+        if (!Kind::kHasMin) start = Broadcast32(&starts[b % 2][h][m]);
         dots[m][0] = start;
         dots[m][1] = start;
       }
@@ -167,7 +178,7 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
     }
     w0 += 512;
     scales += 32 * per_32 * (Kind::kHasMin ? 2 : 1);
-    x += rows * kQuantizedRowsBlockBytes;
+    x += x_step;
   }
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
     _mm512_storeu_ps(call.sums + m * kSumsStride, sums[m][0]);
@@ -179,18 +190,22 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
 // full bandwidth (matmul_bench: 2 KB is slower, 8 KB equal).
 constexpr int64_t kPrefetchAhead = 4096;
 
-// One panel against 1 to 6 rows, unpacked in registers. Two chains of products
-// per sum hide their latency.
+// One panel against 1 to 8 rows, unpacked in registers: rows of one tile of
+// quantised rows, or 6 of one and 1 or 2 of the next (x_next). With few rows
+// two chains of products per sum hide their latency.
 template <class Block, int rows>
 __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
-                                        const uint8_t* x, float* out) {
+                                        const uint8_t* x, const uint8_t* x_next,
+                                        float* out) {
   using Panel = Panel16<Block>;
-  using Kind = TileKind<Panel::kScalesPer32, Panel::kHasMin, Panel::kOffset>;
   constexpr int per_32 = Panel::kScalesPer32;
   constexpr int groups = 8 / per_32;
+  constexpr int chains = rows <= 6 ? 2 : 1;
   constexpr int stream_bytes = Panel::kQuantsFirst
                                    ? Panel::kQuantBytes
                                    : Panel::kSuperBlockBytes / Panel::kBlocks;
+  constexpr int here = rows < kQuantizedRowsTile ? rows : kQuantizedRowsTile;
+  constexpr int next = rows - here;
   __m512 sums[rows];
   WEFT_UNROLL for (int m = 0; m < rows; ++m) sums[m] = _mm512_setzero_ps();
   for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
@@ -203,49 +218,64 @@ __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
         __asm__ volatile("prefetcht0 %0" : : "m"(ahead[o]));
       }
       ahead += stream_bytes;
-      const float* x_scale = reinterpret_cast<const float*>(x + 32 * rows);
-      const float* scaled_sum = x_scale + rows;
-      const int32_t* sum_low =
-          reinterpret_cast<const int32_t*>(x_scale + 2 * rows);
+      // Fields of row m; m is a constant after unrolling.
+      const auto quants_of = [&](int m) {
+        return m < here ? x + 32 * m : x_next + 32 * (m - here);
+      };
+      const auto field = [&](int m, int i) {
+        const uint8_t* p = m < here
+                               ? x + 32 * here + 4 * (i * here + m)
+                               : x_next + 32 * next + 4 * (i * next + m - here);
+        return p;
+      };
+      const auto float_field = [&](int m, int i) {
+        return *reinterpret_cast<const float*>(field(m, i));
+      };
+      const auto int_field = [&](int m, int i) {
+        return *reinterpret_cast<const int32_t*>(field(m, i));
+      };
       WEFT_UNROLL for (int h = 0; h < per_32; ++h) {
-        __m512i dots[rows], more[rows];
-        const __m512i zero = _mm512_setzero_si512();
+        __m512i dots[rows][chains];
         WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-          dots[m] = Panel::kHasMin
-                        ? zero
-                        : OffsetStart<Kind, rows>(sum_low + m, h, zero);
-          more[m] = zero;
+          dots[m][0] = _mm512_setzero_si512();
+          dots[m][chains - 1] = _mm512_setzero_si512();
+          if (!Panel::kHasMin) {
+            const int32_t sum = per_32 == 2 ? int_field(m, 2 + h)
+                                            : int_field(m, 2) + int_field(m, 3);
+            dots[m][0] = _mm512_set1_epi32(-Panel::kOffset * sum);
+          }
         }
         WEFT_UNROLL for (int i = 0; i < groups; ++i) {
           // Groups that share bytes are unpacked together.
           const int g = h * groups + i / 2 + i % 2 * (groups / 2);
           const __m512i w = UnpackGroup<Block>(quants, g, 0);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-            const __m512i y = Broadcast32(x + 32 * m + 4 * g);
-            DotProduct(i % 2 == 0 ? dots[m] : more[m], w, y);
+            DotProduct(dots[m][i % chains], w,
+                       Broadcast32(quants_of(m) + 4 * g));
           }
         }
         const __m512 scale = UnpackScale<Block>(halves, meta, k, h, 0);
         WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-          const __m512 xs = _mm512_set1_ps(x_scale[m]);
-          sums[m] = _mm512_fmadd_ps(
-              _mm512_cvtepi32_ps(_mm512_add_epi32(dots[m], more[m])),
-              _mm512_mul_ps(scale, xs), sums[m]);
+          __m512i dot = dots[m][0];
+          if (chains == 2) dot = _mm512_add_epi32(dot, dots[m][chains - 1]);
+          const __m512 xs = _mm512_set1_ps(float_field(m, 0));
+          sums[m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot),
+                                    _mm512_mul_ps(scale, xs), sums[m]);
         }
         if (Panel::kHasMin) {
           const __m512 min = UnpackNegativeMin<Block>(halves, meta, k, h, 0);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-            const __m512 xsum =
-                per_32 == 1
-                    ? _mm512_set1_ps(scaled_sum[m])
-                    : _mm512_set1_ps(x_scale[m] *
-                                     static_cast<float>(sum_low[h * rows + m]));
-            sums[m] = _mm512_fmadd_ps(xsum, min, sums[m]);
+            const float xsum =
+                per_32 == 1 ? float_field(m, 1)
+                            : float_field(m, 0) *
+                                  static_cast<float>(int_field(m, 2 + h));
+            sums[m] = _mm512_fmadd_ps(_mm512_set1_ps(xsum), min, sums[m]);
           }
         }
       }
       quants += Panel::kQuantBytes;
-      x += rows * kQuantizedRowsBlockBytes;
+      x += here * kQuantizedRowsBlockBytes;
+      x_next += next * kQuantizedRowsBlockBytes;
     }
   }
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
@@ -274,22 +304,29 @@ struct Vnni512Kernels {
     }
   }
 
+  // Rows of x that Panel takes at once.
+  static constexpr int kPanelRowsOfX = 8;
+
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
-                    int rows, float* sums) {
+                    const uint8_t* x_next, int rows, float* sums) {
     switch (rows) {
       case 1:
-        return Panel512<Block, 1>(panel, depth, x, sums);
+        return Panel512<Block, 1>(panel, depth, x, x_next, sums);
       case 2:
-        return Panel512<Block, 2>(panel, depth, x, sums);
+        return Panel512<Block, 2>(panel, depth, x, x_next, sums);
       case 3:
-        return Panel512<Block, 3>(panel, depth, x, sums);
+        return Panel512<Block, 3>(panel, depth, x, x_next, sums);
       case 4:
-        return Panel512<Block, 4>(panel, depth, x, sums);
+        return Panel512<Block, 4>(panel, depth, x, x_next, sums);
       case 5:
-        return Panel512<Block, 5>(panel, depth, x, sums);
+        return Panel512<Block, 5>(panel, depth, x, x_next, sums);
+      case 6:
+        return Panel512<Block, 6>(panel, depth, x, x_next, sums);
+      case 7:
+        return Panel512<Block, 7>(panel, depth, x, x_next, sums);
       default:
-        return Panel512<Block, 6>(panel, depth, x, sums);
+        return Panel512<Block, 8>(panel, depth, x, x_next, sums);
     }
   }
 };
