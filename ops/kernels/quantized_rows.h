@@ -69,9 +69,14 @@ WEFT_INLINE QuantizedBlock QuantizedBlockAt(void* base, int64_t rows,
 
 // Quantises 32 floats. The definition above, and the only code that does it.
 WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
-  const float largest = ReduceMax(Max(Absolute(low), Absolute(high)));
-  const F32x16 zero_or_nan = (low - low) + (high - high);
-  const float poison = ReduceSum(zero_or_nan);
+  // Without the sign, floats order as their bits do, infinity and then NaN
+  // last: one reduction finds the maximum and whether all are finite.
+  const I32x16 low_bits = reinterpret_cast<I32x16>(Absolute(low));
+  const I32x16 high_bits = reinterpret_cast<I32x16>(Absolute(high));
+  const int32_t bits = ReduceMax(Max(low_bits, high_bits));
+  float largest;
+  memcpy(&largest, &bits, sizeof(largest));
+  const float poison = bits < 0x7f800000 ? 0.0f : __builtin_nanf("");
   // The quotient is rounded to a float first and multiplied after: the same
   // bits wherever this runs. Below 2^-120 the reciprocal would overflow.
   const bool tiny = !(largest >= 1e-36f);
@@ -83,9 +88,9 @@ WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
   const I8x16 qb = __builtin_convertvector(b, I8x16);
   memcpy(out.q, &qa, 16);
   memcpy(out.q + 16, &qb, 16);
-  int32_t sum_low = 0, sum_high = 0;
-  for (int i = 0; i < 16; ++i) sum_low += qa[i];
-  for (int i = 0; i < 16; ++i) sum_high += qb[i];
+  // The low byte with its sign: what was stored, also for a NaN.
+  const int32_t sum_low = ReduceSum((a << 24) >> 24);
+  const int32_t sum_high = ReduceSum((b << 24) >> 24);
   *out.scale = scale;
   *out.scaled_sum = scale * static_cast<float>(sum_low + sum_high);
   *out.sum_low = sum_low;

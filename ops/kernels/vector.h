@@ -26,6 +26,12 @@ typedef uint32_t U32x16 __attribute__((vector_size(64)));
 typedef int8_t I8x16 __attribute__((vector_size(16)));
 typedef uint16_t U16x16 __attribute__((vector_size(32)));
 
+// Halves and quarters, for what GCC does badly on the whole.
+typedef float F32x8 __attribute__((vector_size(32)));
+typedef float F32x4 __attribute__((vector_size(16)));
+typedef int32_t I32x8 __attribute__((vector_size(32)));
+typedef int32_t I32x4 __attribute__((vector_size(16)));
+
 WEFT_INLINE F32x16 Splat(float x) {
   return F32x16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 }
@@ -79,12 +85,10 @@ WEFT_INLINE I32x16 Less(F32x16 a, F32x16 b) {
 #if defined(__AVX512F__)
   return a < b;
 #else
-  typedef float Part __attribute__((vector_size(32)));
-  typedef int32_t PartMask __attribute__((vector_size(32)));
-  Part x[2], y[2];
+  F32x8 x[2], y[2];
   memcpy(x, &a, sizeof(x));
   memcpy(y, &b, sizeof(y));
-  const PartMask less[2] = {x[0] < y[0], x[1] < y[1]};
+  const I32x8 less[2] = {x[0] < y[0], x[1] < y[1]};
   I32x16 r;
   memcpy(&r, less, sizeof(r));
   return r;
@@ -127,9 +131,6 @@ WEFT_INLINE I32x16 RoundToInt(F32x16 x) {
 }
 
 // Fixed trees: lane i with i + 8, then + 4, + 2, + 1.
-typedef float F32x8 __attribute__((vector_size(32)));
-typedef float F32x4 __attribute__((vector_size(16)));
-
 WEFT_INLINE float ReduceSum(F32x16 v) {
   F32x8 h[2];
   memcpy(h, &v, sizeof(h));
@@ -149,6 +150,38 @@ WEFT_INLINE float ReduceMax(F32x16 v) {
   const F32x4 four = q[0] > q[1] ? q[0] : q[1];
   const float a = four[0] > four[2] ? four[0] : four[2];
   const float b = four[1] > four[3] ? four[1] : four[3];
+  return a > b ? a : b;
+}
+
+WEFT_INLINE I32x16 Max(I32x16 a, I32x16 b) {
+  I32x8 x[2], y[2];
+  memcpy(x, &a, sizeof(x));
+  memcpy(y, &b, sizeof(y));
+  const I32x8 most[2] = {x[0] > y[0] ? x[0] : y[0], x[1] > y[1] ? x[1] : y[1]};
+  I32x16 r;
+  memcpy(&r, most, sizeof(r));
+  return r;
+}
+
+WEFT_INLINE int32_t ReduceSum(I32x16 v) {
+  I32x8 h[2];
+  memcpy(h, &v, sizeof(h));
+  const I32x8 eight = h[0] + h[1];
+  I32x4 q[2];
+  memcpy(q, &eight, sizeof(q));
+  const I32x4 four = q[0] + q[1];
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+WEFT_INLINE int32_t ReduceMax(I32x16 v) {
+  I32x8 h[2];
+  memcpy(h, &v, sizeof(h));
+  const I32x8 eight = h[0] > h[1] ? h[0] : h[1];
+  I32x4 q[2];
+  memcpy(q, &eight, sizeof(q));
+  const I32x4 four = q[0] > q[1] ? q[0] : q[1];
+  const int32_t a = four[0] > four[2] ? four[0] : four[2];
+  const int32_t b = four[1] > four[3] ? four[1] : four[3];
   return a > b ? a : b;
 }
 

@@ -1,3 +1,7 @@
+// Attention on AVX2, FMA and F16C.
+
+#if defined(__x86_64__)
+
 #include "ops/kernels/attention/attention.inl"
 
 namespace weft {
@@ -5,3 +9,5 @@ namespace weft {
 const AttentionKernels kAttentionKernelsAvx2 = kAttentionKernels;
 
 }  // namespace weft
+
+#endif  // __x86_64__

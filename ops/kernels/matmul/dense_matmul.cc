@@ -4,6 +4,9 @@
 #include "ops/kernels/matmul/dense_isa.h"
 
 namespace weft {
+
+#if defined(__x86_64__)
+
 namespace {
 
 int64_t NoScratch(int64_t) { return 0; }
@@ -90,5 +93,12 @@ constexpr MatmulKernel kWidened[] = {
 
 absl::Span<const MatmulKernel> DenseMatmulKernels() { return kDense; }
 absl::Span<const MatmulKernel> WidenedMatmulKernels() { return kWidened; }
+
+#else
+
+absl::Span<const MatmulKernel> DenseMatmulKernels() { return {}; }
+absl::Span<const MatmulKernel> WidenedMatmulKernels() { return {}; }
+
+#endif  // __x86_64__
 
 }  // namespace weft

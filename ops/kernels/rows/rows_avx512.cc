@@ -1,3 +1,7 @@
+// Row kernels on AVX-512.
+
+#if defined(__x86_64__)
+
 #include "ops/kernels/rows/rows.inl"
 
 namespace weft {
@@ -5,3 +9,5 @@ namespace weft {
 const RowKernels kRowKernelsAvx512 = kRowKernels;
 
 }  // namespace weft
+
+#endif  // __x86_64__
