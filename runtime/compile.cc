@@ -13,21 +13,15 @@
 namespace weft {
 namespace {
 
-// What must be so even when the passes that do it better are switched off:
-// every node has a kernel (the plainest that sums in the right order), every
-// value a place.
-absl::Status Complete(Graph& graph, const PassOptions& options) {
+// Without choose-kernels: the plainest kernel that sums in the right order.
+void TakePlainKernels(Graph& graph, const PassOptions& options) {
   for (NodeId id : graph.order()) {
     Node& node = graph.node(id);
-    if (OpOf(node).view || node.attributes.Has("kernel")) continue;
+    if (OpOf(node).view) continue;
     const KernelChoice choice = ChooseKernel({graph, node, options.kernels},
                                              KernelPreference::kPlainest);
     node.attributes.Set("kernel", choice.row->name());
   }
-  if (graph.arena.bytes >= 0) return absl::OkStatus();
-  PassOptions plain = options;
-  plain.planner = PlanStrategy::kNoReuse;
-  return PlaceBuffers(graph, plain);
 }
 
 absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options) {
@@ -143,6 +137,9 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
       };
     }
     const bool last = tokens == options.buckets.back();
+    if (options.disabled_passes.count("choose-kernels") > 0) {
+      TakePlainKernels(bucket, pipeline.passes);
+    }
     if (!stopped) {
       bool stopped_here = false;
       if (absl::Status s =
@@ -152,8 +149,11 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
         return s;
       }
     }
-    if (stop_after.empty()) {
-      if (absl::Status s = Complete(bucket, pipeline.passes); !s.ok()) return s;
+    if (stop_after.empty() && bucket.arena.bytes < 0) {
+      // Without plan-buffers: every value a place of its own.
+      PassOptions plain = pipeline.passes;
+      plain.planner = PlanStrategy::kNoReuse;
+      if (absl::Status s = PlaceBuffers(bucket, plain); !s.ok()) return s;
     }
     plan.buckets.push_back(bucket.Compact());
   }

@@ -28,22 +28,22 @@ void RunDense(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
 template <DType kType, const DenseKernels* kKernels>
 constexpr MatmulKernel Widened(const char* name, Isa isa) {
   return {
-      name,        kType, "rows", isa, 1, kAnyRows, RunWidened<kType, kKernels>,
-      RowsScratch, false};
+      name,       kType, "rows", isa, 1, kAnyRows, RunWidened<kType, kKernels>,
+      RowsScratch};
 }
 
 template <MatmulFunction DenseKernels::*kMember, const DenseKernels* kKernels>
 constexpr MatmulKernel Panel(const char* name, DType type, Isa isa) {
   return {
-      name,      type, "panel16", isa, 1, kAnyRows, RunDense<kMember, kKernels>,
-      NoScratch, true};
+      name,     type, "panel16", isa, 1, kAnyRows, RunDense<kMember, kKernels>,
+      NoScratch};
 }
 
 template <MatmulFunction DenseKernels::*kMember, const DenseKernels* kKernels>
 constexpr MatmulKernel Rows(const char* name, DType type, Isa isa) {
   return {
-      name,        type, "rows", isa, 1, kAnyRows, RunDense<kMember, kKernels>,
-      RowsScratch, false};
+      name,       type, "rows", isa, 1, kAnyRows, RunDense<kMember, kKernels>,
+      RowsScratch};
 }
 
 constexpr const DenseKernels* k512 = &kDenseKernelsAvx512;

@@ -14,11 +14,6 @@
 namespace weft {
 namespace {
 
-bool IsGate(MatmulEpilogue epilogue) {
-  return epilogue == MatmulEpilogue::kSiluGate ||
-         epilogue == MatmulEpilogue::kSiluGateQuantize;
-}
-
 // What stands between a node's operands and a matmul function: RMSNorm (and
 // quantisation) of all rows into scratch as phase 0, the product as the last
 // phase.
@@ -131,9 +126,6 @@ class MatmulRow : public KernelRow {
       return absl::StrCat("reads weights ", weight_layout().empty()
                                                 ? "row after row"
                                                 : "in " + weight_layout());
-    }
-    if (IsGate(parts.epilogue) && !kernel_.gate_epilogues) {
-      return "has no gate epilogue";
     }
     const int64_t rows = view.input(0).type.shape[0].Resolve(view.graph.bounds);
     if (rows < kernel_.min_rows || rows > kernel_.max_rows) {

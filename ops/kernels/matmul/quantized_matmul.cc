@@ -33,7 +33,7 @@ int64_t PrefillScratch(int64_t depth) {
 #define WEFT_NAME_IQ4_XS "iq4_xs"
 
 #define WEFT_KERNEL(TYPE, TILE, ISA, LAYOUT, ISA_ID, MAX_ROWS, FUNCTION, \
-                    SCRATCH, GATE)                                       \
+                    SCRATCH)                                             \
   {"matmul_" WEFT_NAME_##TYPE "_" TILE "_" ISA,                          \
    DType::k##TYPE,                                                       \
    LAYOUT,                                                               \
@@ -41,24 +41,23 @@ int64_t PrefillScratch(int64_t depth) {
    1,                                                                    \
    MAX_ROWS,                                                             \
    FUNCTION<Block##TYPE>,                                                \
-   SCRATCH,                                                              \
-   GATE},
+   SCRATCH},
 
-#define WEFT_FEW_AVX512VNNI(T)                                         \
+#define WEFT_FEW_AVX512VNNI(T)                                          \
   WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, 24, \
-              MatmulPanel16FewAvx512Vnni, NoScratch, true)
+              MatmulPanel16FewAvx512Vnni, NoScratch)
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
-              MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>, true)
-#define WEFT_FEW_AVX2(T)                                   \
+              MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)
+#define WEFT_FEW_AVX2(T)                                    \
   WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, 24, \
-              MatmulPanel16FewAvx2, NoScratch, true)
+              MatmulPanel16FewAvx2, NoScratch)
 #define WEFT_AVX2(T)                                              \
   WEFT_KERNEL(T, "6x32", "avx2", "panel16", Isa::kAvx2, kAnyRows, \
-              MatmulPanel16Avx2, PrefillScratch<Block##T>, true)
+              MatmulPanel16Avx2, PrefillScratch<Block##T>)
 #define WEFT_ROWS_AVX2(T)                                                      \
   WEFT_KERNEL(T, "rows", "avx2", "rows", Isa::kAvx2, kAnyRows, MatmulRowsAvx2, \
-              NoScratch, false)
+              NoScratch)
 
 constexpr MatmulKernel kTable[] = {
     WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX512VNNI)

@@ -28,8 +28,6 @@ struct MatmulKernel {
   MatmulFunction run;
   // Bytes of thread_scratch, 64-byte aligned, for this depth; may be 0.
   int64_t (*thread_scratch_bytes)(int64_t depth);
-  // Whether it offers kSiluGate and kSiluGateQuantize.
-  bool gate_epilogues;
 };
 
 constexpr int64_t kAnyRows = INT64_MAX;

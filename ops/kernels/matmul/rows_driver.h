@@ -3,8 +3,7 @@
 // Used when packing is switched off and as the plain partner that packed
 // kernels are compared with. Each block is decoded once (decode_block.h) for up
 // to 60 rows of x. Order of summation as in matmul.h, so results are
-// bit-identical to the packed kernels. Epilogues: store and residual; gate and
-// up cannot alternate in this layout.
+// bit-identical to the packed kernels.
 #pragma once
 
 #include "ops/kernels/decode_block.h"
@@ -47,37 +46,43 @@ WEFT_INLINE float AddBlock(const Decoded32& w, const QuantizedBlock& x,
   return sum;
 }
 
+// Sums of weight row `n` with rows first .. first + rows - 1 of x, one every
+// kSumsStride floats.
+template <class Block>
+void SumRow(const MatmulArgs& args, int64_t n, int64_t first, int rows,
+            float* sums) {
+  const int64_t row_blocks = args.depth / BlockTraits<Block>::kElements;
+  const Block* w = reinterpret_cast<const Block*>(args.weight) + n * row_blocks;
+  void* x = const_cast<void*>(args.x);
+  float sum[kRowsTogether] = {};
+  for (int64_t b = 0; b < args.depth / 32; ++b) {
+    Decoded32 block;
+    DecodeBlock(w, b, &block);
+    for (int r = 0; r < rows; ++r) {
+      sum[r] = AddBlock<Block>(
+          block, QuantizedBlockAt(x, args.rows, args.depth, first + r, b),
+          sum[r]);
+    }
+  }
+  for (int r = 0; r < rows; ++r) sums[r * kSumsStride] = sum[r];
+}
+
 template <class Block>
 void RowsMatmul(const MatmulArgs& args, int64_t begin, int64_t end) {
-  const int64_t row_blocks = args.depth / BlockTraits<Block>::kElements;
-  const int64_t last =
-      end * kPanelRows < args.weight_rows ? end * kPanelRows : args.weight_rows;
-  void* x = const_cast<void*>(args.x);
+  const int together = PanelsTogether(args.epilogue);
   for (int64_t first = 0; first < args.rows; first += kRowsTogether) {
     const int64_t left = args.rows - first;
     const int rows =
         static_cast<int>(left < kRowsTogether ? left : kRowsTogether);
-    for (int64_t n = begin * kPanelRows; n < last; ++n) {
-      const Block* w =
-          reinterpret_cast<const Block*>(args.weight) + n * row_blocks;
-      float sums[kRowsTogether] = {};
-      for (int64_t b = 0; b < args.depth / 32; ++b) {
-        Decoded32 block;
-        DecodeBlock(w, b, &block);
-        for (int r = 0; r < rows; ++r) {
-          sums[r] = AddBlock<Block>(
-              block, QuantizedBlockAt(x, args.rows, args.depth, first + r, b),
-              sums[r]);
+    for (int64_t p = begin; p < end; p += together) {
+      alignas(64) float sums[kRowsTogether * kSumsStride];
+      for (int i = 0; i < together * kPanelRows; ++i) {
+        const int64_t n = p * kPanelRows + i;
+        if (n < args.weight_rows) {
+          SumRow<Block>(args, n, first, rows, sums + i);
         }
       }
-      for (int r = 0; r < rows; ++r) {
-        float y = sums[r];
-        if (args.bias != nullptr) y = y + args.bias[n];
-        if (args.epilogue == MatmulEpilogue::kResidual) {
-          y = y + RowAt(args.residual, args.residual_row_bytes, first + r)[n];
-        }
-        RowAt(args.y, args.y_row_bytes, first + r)[n] = y;
-      }
+      FinishRows(args, p, together, first, rows, sums);
     }
   }
 }
