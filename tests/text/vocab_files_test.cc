@@ -1,11 +1,9 @@
 // Tokenisers on vocabularies read from GGUF files: the project's own with their
 // manifest, and published ones, if they are at hand, with the ids that their
 // models' tokenisers give.
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "gtest/gtest.h"
 #include "loaders/gguf.h"
 #include "loaders/vocabulary.h"
+#include "tests/shared_data.h"
 #include "tests/text/test_vocabulary.h"
 
 namespace weft {
@@ -68,15 +66,9 @@ TEST(VocabFiles, EveryCaseOfTheManifest) {
   EXPECT_GT(cases, 60);
 }
 
-// The published vocabularies: WEFT_VOCAB_DIR, else ../shared/vocab beside the
-// repository, which the place of a source file tells.
 std::string PublishedFolder() {
-  if (const char* folder = std::getenv("WEFT_VOCAB_DIR")) return folder;
-  const std::string known = absl::StrCat(kFolder, "tok-manifest.json");
-  const std::unique_ptr<char, decltype(&std::free)> real(
-      realpath(known.c_str(), nullptr), std::free);
-  if (real == nullptr) return "";
-  return absl::StrCat(absl::StripSuffix(real.get(), known), "../shared/vocab");
+  return SharedFolder("WEFT_VOCAB_DIR", "vocab",
+                      absl::StrCat(kFolder, "tok-manifest.json"));
 }
 
 class PublishedVocabulary : public ::testing::TestWithParam<const char*> {};
