@@ -15,7 +15,8 @@
 // vectors: group g lies in vector g % b at bit b * (g / b). Five-bit codes are
 // 4 low bits and 1 high bit, and so on.
 //
-// Plain constants only: included by files of any instruction set.
+// Constants and static functions only: included by files of any instruction set
+// (see half.h).
 #pragma once
 
 #include <stdint.h>
@@ -103,7 +104,7 @@ struct Panel16<BlockIQ4_XS>
 
 // Panels start on cache lines.
 template <class Block>
-constexpr int64_t PanelBytes(int64_t depth) {
+static constexpr int64_t PanelBytes(int64_t depth) {
   return (depth / Panel16<Block>::kColumns * Panel16<Block>::kSuperBlockBytes +
           63) /
          64 * 64;
@@ -111,7 +112,7 @@ constexpr int64_t PanelBytes(int64_t depth) {
 
 // Where the quants of columns 32b .. 32b+31 start in a panel.
 template <class Block>
-constexpr int64_t PanelQuants(int64_t b) {
+static constexpr int64_t PanelQuants(int64_t b) {
   using Panel = Panel16<Block>;
   return Panel::kQuantsFirst ? b * Panel::kQuantBytes
                              : b / Panel::kBlocks * Panel::kSuperBlockBytes +
@@ -120,7 +121,7 @@ constexpr int64_t PanelQuants(int64_t b) {
 
 // Where the planes and halves of super-block s start in a panel.
 template <class Block>
-constexpr int64_t PanelMeta(int64_t s, int64_t depth) {
+static constexpr int64_t PanelMeta(int64_t s, int64_t depth) {
   using Panel = Panel16<Block>;
   return Panel::kQuantsFirst
              ? depth / 32 * Panel::kQuantBytes + s * 32 * Panel::kHalves
@@ -131,15 +132,15 @@ constexpr int64_t PanelMeta(int64_t s, int64_t depth) {
 // Two panels unpacked for prefill (panel_unpack.h): bytes of the quants of one,
 // floats of scales per 32 columns of both, and the scratch of a pair.
 template <class Block>
-constexpr int64_t UnpackedQuantBytes(int64_t depth) {
+static constexpr int64_t UnpackedQuantBytes(int64_t depth) {
   return Panel16<Block>::kQuantsFirst ? 0 : 16 * depth;
 }
 template <class Block>
-constexpr int UnpackedScaleFloats() {
+static constexpr int UnpackedScaleFloats() {
   return 32 * Panel16<Block>::kScalesPer32 * (Panel16<Block>::kHasMin ? 2 : 1);
 }
 template <class Block>
-constexpr int64_t UnpackedPairBytes(int64_t depth) {
+static constexpr int64_t UnpackedPairBytes(int64_t depth) {
   return 2 * UnpackedQuantBytes<Block>(depth) +
          depth / 32 * UnpackedScaleFloats<Block>() * 4;
 }

@@ -3,8 +3,8 @@
 // Two kernels share the packed weight:
 //   prefill  unpacks two panels once into scratch (L2), then runs over all rows
 //            in tiles of 6, each over the whole depth with sums in registers.
-//            Meanwhile each tile prefetches its share of the next panels,
-//            evenly: bursts lose (measured in the kernel notes of the README).
+//            Meanwhile each tile prefetches its share of the next panels, a
+//            line now and then: a burst per tile would stall it.
 //   few      each panel through registers as it streams in, for a few rows at a
 //            time (kPanelRowsOfX: 6, or up to 8 that begin a tile).
 //

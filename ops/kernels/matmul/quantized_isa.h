@@ -31,7 +31,7 @@ template <class Block>
 void MatmulPanel16Avx2(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch);
 
-// Packed weights, 1 to 6 rows; no scratch.
+// Packed weights, best for few rows; no scratch.
 template <class Block>
 void MatmulPanel16FewAvx512Vnni(const MatmulArgs& args, int64_t panel_begin,
                                 int64_t panel_end, uint8_t* thread_scratch);

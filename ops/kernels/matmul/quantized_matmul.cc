@@ -18,6 +18,15 @@ int64_t PrefillScratch(int64_t depth) {
   return 2 * UnpackedPairBytes<Block>(depth);
 }
 
+// Up to how many rows the kernel that unpacks in registers beats the one that
+// unpacks to scratch (matmul_bench, decode:1 to decode:24). Q8_0 has nothing to
+// unpack.
+template <class Block>
+constexpr int64_t FewRowsVnni() {
+  return Panel16<Block>::kQuantsFirst ? 8 : 16;
+}
+constexpr int64_t kFewRowsAvx2 = 8;
+
 // Lower-case type names for kernel names.
 #define WEFT_NAME_Q4_0 "q4_0"
 #define WEFT_NAME_Q4_1 "q4_1"
@@ -43,14 +52,14 @@ int64_t PrefillScratch(int64_t depth) {
    FUNCTION<Block##TYPE>,                                                \
    SCRATCH},
 
-#define WEFT_FEW_AVX512VNNI(T)                                          \
-  WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, 24, \
-              MatmulPanel16FewAvx512Vnni, NoScratch)
+#define WEFT_FEW_AVX512VNNI(T)                                      \
+  WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, \
+              FewRowsVnni<Block##T>(), MatmulPanel16FewAvx512Vnni, NoScratch)
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)
-#define WEFT_FEW_AVX2(T)                                    \
-  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, 24, \
+#define WEFT_FEW_AVX2(T)                                              \
+  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, kFewRowsAvx2, \
               MatmulPanel16FewAvx2, NoScratch)
 #define WEFT_AVX2(T)                                              \
   WEFT_KERNEL(T, "6x32", "avx2", "panel16", Isa::kAvx2, kAnyRows, \

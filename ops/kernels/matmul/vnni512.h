@@ -186,8 +186,8 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
   }
 }
 
-// Software prefetch of streamed weights: far enough to cover DRAM latency at
-// full bandwidth (matmul_bench: 2 KB is slower, 8 KB equal).
+// Software prefetch of streamed weights, far enough ahead to cover the latency
+// of DRAM at full bandwidth.
 constexpr int64_t kPrefetchAhead = 4096;
 
 // One panel against 1 to 8 rows, unpacked in registers: rows of one tile of
