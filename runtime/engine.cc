@@ -184,7 +184,7 @@ absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
     }
     absl::StatusOr<int32_t> token = sampler->Sample(session.logits(), history);
     if (!token.ok()) return token.status();
-    if (tokenizer_->IsEndOfGeneration(*token)) {
+    if (request.stop_at_end_of_text && tokenizer_->IsEndOfGeneration(*token)) {
       result.stop_reason = StopReason::kEndOfText;
       break;
     }

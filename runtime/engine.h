@@ -67,6 +67,8 @@ struct GenerateRequest {
   EncodeOptions encode;
   int64_t max_tokens = 100;
   SamplingOptions sampling;
+  // Whether end-of-text tokens end the text; else they go on like any other.
+  bool stop_at_end_of_text = true;
   ContextOverflow overflow = ContextOverflow::kStop;
   int64_t shift_keep = 4;  // first tokens that kShift keeps
 };
