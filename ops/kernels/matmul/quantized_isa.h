@@ -39,8 +39,7 @@ template <class Block>
 void MatmulPanel16FewAvx2(const MatmulArgs& args, int64_t panel_begin,
                           int64_t panel_end, uint8_t* thread_scratch);
 
-// Weights as rows of GGUF blocks, any number of rows; no scratch. Not for the
-// gate epilogues.
+// Weights as rows of GGUF blocks, any number of rows; no scratch.
 template <class Block>
 void MatmulRowsAvx2(const MatmulArgs& args, int64_t panel_begin,
                     int64_t panel_end, uint8_t* thread_scratch);

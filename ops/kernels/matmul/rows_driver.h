@@ -3,7 +3,8 @@
 // Used when packing is switched off and as the plain partner that packed
 // kernels are compared with. Each block is decoded once (decode_block.h) for up
 // to 60 rows of x. Order of summation as in matmul.h, so results are
-// bit-identical to the packed kernels.
+// bit-identical to the packed kernels. For the gate epilogues rows of gate and
+// up alternate in sixteens, as panels do, and fill them.
 #pragma once
 
 #include "ops/kernels/decode_block.h"

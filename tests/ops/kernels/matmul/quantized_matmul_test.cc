@@ -1,5 +1,6 @@
 #include "ops/kernels/matmul/quantized_matmul.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -53,6 +54,20 @@ void RunSplit(const MatmulKernel& kernel, const MatmulArgs& args,
   if (split > 0) kernel.run(args, 0, split, scratch.data());
   std::memset(scratch.data(), 0xff, kernel.thread_scratch_bytes(args.depth));
   kernel.run(args, split, panels, scratch.data());
+}
+
+// Stretches of `bytes` of a and b in turns.
+std::vector<uint8_t> AlternateRows(const std::vector<uint8_t>& a,
+                                   const std::vector<uint8_t>& b,
+                                   int64_t bytes) {
+  std::vector<uint8_t> both;
+  const int64_t size = static_cast<int64_t>(a.size());
+  for (int64_t at = 0; at < size; at += bytes) {
+    const int64_t end = std::min(at + bytes, size);
+    both.insert(both.end(), a.begin() + at, a.begin() + end);
+    both.insert(both.end(), b.begin() + at, b.begin() + end);
+  }
+  return both;
 }
 
 class QuantizedMatmul : public ::testing::TestWithParam<MatmulKernel> {
@@ -142,7 +157,11 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
   for (int64_t n : {32, 160, 40, 7}) {
     const auto gate = RandomWeight(kernel.weight, n, depth, random);
     const auto up = RandomWeight(kernel.weight, n, depth, random);
+    // Rows as in the file must fill whole panels to alternate.
+    if (!Packed(kernel) && n % 16 != 0) continue;
     AlignedBytes packed = PackGateUp(kernel.weight, gate, up, n, depth);
+    const std::vector<uint8_t> rows =
+        AlternateRows(gate, up, 16 * RowBytes(kernel.weight, depth));
     const std::vector<float> x = RandomFloats(kMostRows, depth, random);
     const auto gates =
         ReferenceSums(kernel.weight, gate, n, x, kMostRows, depth);
@@ -164,7 +183,7 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
         args.x = quantized.data();
         args.rows = m;
         args.depth = depth;
-        args.weight = packed.data();
+        args.weight = Packed(kernel) ? packed.data() : rows.data();
         args.weight_rows = 2 * n;
         args.bias = with_bias ? bias.data() : nullptr;
         args.epilogue = MatmulEpilogue::kSiluGate;
