@@ -58,6 +58,16 @@ std::shared_ptr<const MappedFile> MappedFile::FromStatic(
       new MappedFile(bytes, std::move(name), false));
 }
 
+void ReleasePages(absl::Span<const uint8_t> bytes) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = (first + page - 1) / page * page;
+  const uintptr_t end = (first + bytes.size()) / page * page;
+  if (begin >= end) return;
+  // Advice: where the kernel declines, the pages only stay longer.
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (mapped_) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
 }

@@ -1,7 +1,7 @@
 // A read-only file in memory, mapped where the system allows.
 //
-// Thread-safe after construction. Everything that points into `bytes()` keeps the
-// shared_ptr: weights in a graph and in a plan do.
+// Thread-safe after construction. Everything that points into `bytes()` keeps
+// the shared_ptr: weights in a graph and in a plan do.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ class MappedFile {
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(
       const std::string& path);
 
-  // Wraps memory that outlives the process (the embedded model). `name` stands in
-  // for the path in messages.
+  // Wraps memory that outlives the process (the embedded model). `name` stands
+  // in for the path in messages.
   static std::shared_ptr<const MappedFile> FromStatic(
       absl::Span<const uint8_t> bytes, std::string name);
 
@@ -39,5 +39,10 @@ class MappedFile {
   std::string path_;
   bool mapped_;
 };
+
+// Gives the memory of whole pages inside `bytes` back to the system; reading
+// them again reads the file again. Requires bytes of a mapped file (or of the
+// program's own read-only data): others would be lost.
+void ReleasePages(absl::Span<const uint8_t> bytes);
 
 }  // namespace weft

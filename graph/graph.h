@@ -40,6 +40,8 @@ enum class ValueKind : uint8_t {
 struct WeightData {
   absl::Span<const uint8_t> bytes;
   std::shared_ptr<const void> owner;
+  // The bytes lie in a mapped file: once copied, their pages may be given back.
+  bool mapped = false;
   int64_t made_bytes = 0;
   std::function<void(uint8_t* out)> make = nullptr;
 };

@@ -52,9 +52,12 @@ absl::Status FoldConstants(Graph& graph, const PassOptions&) {
     }
     const Operand output = operand(node.outputs[0], bytes->data());
     OpOf(node).reference({graph, node, inputs.data(), &output, graph.bounds});
+    WeightData data;
+    data.bytes = *bytes;
+    data.owner = bytes;
     const ValueId folded = graph.AddWeight(
         node.name.empty() ? "folded." + std::to_string(id) : node.name, type,
-        {*bytes, bytes});
+        std::move(data));
     graph.ReplaceUses(node.outputs[0], folded);
     graph.Erase(id);
   }

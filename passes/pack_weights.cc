@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "base/mapped_file.h"
 #include "ops/storage.h"
 #include "ops/weight_source.h"
 #include "passes/pass.h"
@@ -25,20 +26,20 @@ bool IsWeightOp(const Node* node) {
 
 // The sources of a weight made by these ops; false when they are not constant.
 bool Collect(const Graph& graph, ValueId value, WeightSource* source,
-             std::vector<std::shared_ptr<const void>>* owners) {
+             std::vector<WeightData>* parts) {
   if (graph.IsWeight(value)) {
     const Value& weight = graph.value(value);
     // A weight without bytes (of a parsed graph, or made itself) cannot be a
     // source.
     if (weight.data.bytes.empty()) return false;
     source->Add(weight.type, weight.data.bytes.data());
-    owners->push_back(weight.data.owner);
+    parts->push_back(weight.data);
     return true;
   }
   const Node* producer = graph.Producer(value);
   if (!IsWeightOp(producer)) return false;
   for (ValueId input : producer->inputs) {
-    if (!Collect(graph, input, source, owners)) return false;
+    if (!Collect(graph, input, source, parts)) return false;
   }
   if (producer->op == "interleave_rows") source->Interleave();
   return true;
@@ -56,13 +57,18 @@ absl::Status PackWeights(Graph& graph, const PassOptions&) {
     const NodeId user = graph.OnlyUser(result);
     if (user != kNone && IsWeightOp(&graph.node(user))) continue;
     auto source = std::make_shared<WeightSource>();
-    std::vector<std::shared_ptr<const void>> owners;
-    if (!Collect(graph, result, source.get(), &owners)) continue;
+    std::vector<WeightData> parts;
+    if (!Collect(graph, result, source.get(), &parts)) continue;
     const ValueType type = graph.value(result).type;
     WeightData data;
     data.made_bytes = StorageBytes(type, graph.bounds);
-    data.make = [source, owners, type](uint8_t* out) {
+    data.make = [source, parts, type](uint8_t* out) {
       source->Pack(type, out);
+      // What was read will not be read again: the file need not stay in memory
+      // beside the copy.
+      for (const WeightData& part : parts) {
+        if (part.mapped) ReleasePages(part.bytes);
+      }
     };
     // A weight that is only laid out anew keeps its name, unless its old form
     // is still read.

@@ -63,7 +63,11 @@ ValueId ModelBuilder::AddMatrix(const std::string& name,
       Shape{Dim::Number(tensor.dims.size() > 1 ? tensor.dims[1] : 1),
             Dim::Number(tensor.dims[0])},
       ""};
-  return graph().AddWeight(name, type, {tensor.data, tensor.file});
+  WeightData data;
+  data.bytes = tensor.data;
+  data.owner = tensor.file;
+  data.mapped = true;
+  return graph().AddWeight(name, type, std::move(data));
 }
 
 ValueId ModelBuilder::Matrix(const std::string& name, int64_t rows,
@@ -99,12 +103,18 @@ ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
   const bool aligned =
       reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(float) == 0;
   if (tensor.type == DType::kF32 && aligned) {
-    return graph().AddWeight(name, type, {tensor.data, tensor.file});
+    WeightData data;
+    data.bytes = tensor.data;
+    data.owner = tensor.file;
+    return graph().AddWeight(name, type, std::move(data));
   }
   auto floats = std::make_shared<std::vector<uint8_t>>(tensor.dims[0] * 4);
   DequantizeRow(tensor.type, tensor.data.data(),
                 reinterpret_cast<float*>(floats->data()), tensor.dims[0]);
-  return graph().AddWeight(name, type, {*floats, floats});
+  WeightData data;
+  data.bytes = *floats;
+  data.owner = floats;
+  return graph().AddWeight(name, type, std::move(data));
 }
 
 ValueId ModelBuilder::Vector(const std::string& tensor, int64_t n) {
