@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
 
@@ -212,7 +213,8 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
+  const std::string temporary = TemporaryName(path);
+  const RemoveOnInterrupt cleanup(path);
   const auto fail = [&] {
     const std::string reason = std::strerror(errno);
     std::remove(temporary.c_str());
