@@ -25,9 +25,12 @@ absl::Status WriteResult(const std::string& path, absl::string_view content) {
 }
 
 absl::Status FinishOutput() {
-  errno = 0;
   std::cout << std::flush;
   if (std::cout) return absl::OkStatus();
+  // Once more, for the reason: errno of the first failure is long gone.
+  std::cout.clear();
+  errno = 0;
+  std::cout << std::flush;
   const int reason = errno;
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   if (poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) {
