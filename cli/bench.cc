@@ -88,12 +88,12 @@ class Bench {
         status = engine_.cache().Reserve(slots[i], step + 1);
       }
       if (!status.ok()) break;
-      status = engine_.executor().Run(
-          {ids, positions, slots, rows, logits_.data()});
+      status =
+          engine_.executor().Run({ids, positions, slots, rows, logits_.data()});
       for (int64_t i = 0; i < n; ++i) {
         const float* row = logits_.data() + i * vocabulary_;
-        ids[i] =
-            static_cast<int32_t>(std::max_element(row, row + vocabulary_) - row);
+        ids[i] = static_cast<int32_t>(std::max_element(row, row + vocabulary_) -
+                                      row);
       }
     }
     allocations_ = AllocationCount() - allocations_;
@@ -128,9 +128,9 @@ Cost StepCost(const Plan& plan, const Bounds& bounds) {
 }
 
 // The machine's limits, and what part of them the medians reach: of prefill,
-// operations against int8 and f32 arithmetic; of decode, bytes of weights, cache
-// and intermediates against reading memory. Bytes and operations are those that
-// the ops state (ops/op.h).
+// operations against int8 and f32 arithmetic; of decode, bytes of weights,
+// cache and intermediates against reading memory. Bytes and operations are
+// those that the ops state (ops/op.h).
 absl::Status AddLimits(Engine& engine, const Flags& flags,
                        const CompileFlags& compile, const CommonFlags& common,
                        Json* result) {
@@ -149,11 +149,10 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
     return limit > 0 ? Json(value / limit) : Json(nullptr);
   };
   Json& json = *result;
-  json["limits"] = {
-      {"int8_ops", known(limits->int8_ops)},
-      {"bf16_flops", known(limits->bf16_flops)},
-      {"f32_flops", known(limits->f32_flops)},
-      {"read_bytes_per_second", limits->read_bytes_per_second}};
+  json["limits"] = {{"int8_ops", known(limits->int8_ops)},
+                    {"bf16_flops", known(limits->bf16_flops)},
+                    {"f32_flops", known(limits->f32_flops)},
+                    {"read_bytes_per_second", limits->read_bytes_per_second}};
   const int64_t chunk = std::min(flags.prompt, plan.max_tokens());
   const double operations =
       json["prefill_tokens_per_second"]["median"].get<double>() / chunk *
@@ -165,8 +164,7 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
       {"prefill_of_f32_flops", share(operations, limits->f32_flops)},
-      {"decode_of_read_bytes",
-       share(bytes, limits->read_bytes_per_second)}};
+      {"decode_of_read_bytes", share(bytes, limits->read_bytes_per_second)}};
   return absl::OkStatus();
 }
 
@@ -240,19 +238,18 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
     const Rates r = Summary(all);
     return {{"median", r.median}, {"min", r.min}, {"max", r.max}};
   };
-  Json json = {
-      {"prefill_tokens_per_second", rates(prefill)},
-      {"decode_tokens_per_second", rates(decode)},
-      {"load_seconds", (*engine)->load_seconds()},
-      {"peak_rss_bytes", PeakResidentBytes()},
-      {"threads", (*engine)->threads()},
-      {"isa", Name(plan.options.isa)},
-      {"prompt", flags.prompt},
-      {"generate", flags.generate},
-      {"batch", flags.batch},
-      {"repeat", flags.repeat},
-      {"allocations_per_decode_step",
-       static_cast<double>(bench.allocations()) / flags.generate}};
+  Json json = {{"prefill_tokens_per_second", rates(prefill)},
+               {"decode_tokens_per_second", rates(decode)},
+               {"load_seconds", (*engine)->load_seconds()},
+               {"peak_rss_bytes", PeakResidentBytes()},
+               {"threads", (*engine)->threads()},
+               {"isa", Name(plan.options.isa)},
+               {"prompt", flags.prompt},
+               {"generate", flags.generate},
+               {"batch", flags.batch},
+               {"repeat", flags.repeat},
+               {"allocations_per_decode_step",
+                static_cast<double>(bench.allocations()) / flags.generate}};
   if (flags.limits) {
     if (absl::Status s =
             AddLimits(**engine, flags, flags.compile, common, &json);
@@ -272,8 +269,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
 
 void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Measures tokens per second");
+  CLI::App* command = app.add_subcommand("bench", "Measures tokens per second");
   command->add_option("MODEL", flags->model,
                       "a .gguf or .weft file (default: the embedded model)");
   const auto add = [&](const char* name, int64_t& value, const char* help) {

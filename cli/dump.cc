@@ -130,14 +130,15 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   absl::StatusOr<EngineOptions> engine = flags.compile.ToOptions(common);
   if (!engine.ok()) return engine.status();
   ModelOptions options = engine->model;
-  const bool inside = !flags.after.empty() || !flags.before.empty() ||
-                      !flags.diff.empty();
+  const bool inside =
+      !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
   std::string model = flags.model;
   if (IsPlanFile(model)) {
     if (inside && flags.source.empty()) {
       return UsageError(absl::StrCat(
-          model, " is a plan and holds the final graph only: give --source "
-                 "MODEL.gguf for --after, --before and --diff"));
+          model,
+          " is a plan and holds the final graph only: give --source "
+          "MODEL.gguf for --after, --before and --diff"));
     }
     absl::StatusOr<Plan> plan = LoadPlan(model, options);
     if (!plan.ok()) return plan.status();

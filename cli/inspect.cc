@@ -169,8 +169,7 @@ void PrintPlan(const Json& plan) {
   for (const Json& b : plan["buckets"]) {
     std::cout << absl::StreamFormat(
         "  %5d  %10d   %10d            %10d\n", b["tokens"].get<int64_t>(),
-        b["arena_bytes"].get<int64_t>(),
-        b["arena_lower_bound"].get<int64_t>(),
+        b["arena_bytes"].get<int64_t>(), b["arena_lower_bound"].get<int64_t>(),
         b["sum_of_intermediates"].get<int64_t>());
   }
   std::cout << "\nkernels of the smallest and of the largest bucket\n";
@@ -184,11 +183,10 @@ void PrintPlan(const Json& plan) {
   }
   std::cout << "\npasses                   nodes           seconds\n";
   for (const Json& p : plan["passes"]) {
-    std::cout << absl::StreamFormat("  %-20s  %4d -> %4d    %.6f\n",
-                                    p["name"].get<std::string>(),
-                                    p["nodes_before"].get<int>(),
-                                    p["nodes_after"].get<int>(),
-                                    p["seconds"].get<double>());
+    std::cout << absl::StreamFormat(
+        "  %-20s  %4d -> %4d    %.6f\n", p["name"].get<std::string>(),
+        p["nodes_before"].get<int>(), p["nodes_after"].get<int>(),
+        p["seconds"].get<double>());
   }
 }
 
@@ -200,9 +198,8 @@ void Print(const Json& result, const GgufFile* file) {
   if (file != nullptr) {
     std::cout << "\nmetadata\n";
     for (const GgufKeyValue& entry : file->metadata()) {
-      std::cout << absl::StreamFormat("  %-40s %s\n",
-                                      Plain(std::string(entry.key)),
-                                      entry.value.Print());
+      std::cout << absl::StreamFormat(
+          "  %-40s %s\n", Plain(std::string(entry.key)), entry.value.Print());
     }
   }
   std::cout << "\ntensors\n";
@@ -222,7 +219,8 @@ void Print(const Json& result, const GgufFile* file) {
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
   if (!options.ok()) return options.status();
-  const int threads = options->threads > 0 ? options->threads : DefaultThreads();
+  const int threads =
+      options->threads > 0 ? options->threads : DefaultThreads();
   std::optional<GgufFile> file;
   ModelInfo model;
   Json plan_json;
@@ -252,8 +250,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
     if (!hash.ok()) return hash.status();
     result["model"]["xxh3"] = *hash;
   }
-  result["tensors"] =
-      TensorsJson(model, flags.hash && file ? &*file : nullptr);
+  result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
   result["plan"] = std::move(plan_json);
   if (flags.json) {
     PrintJson(result);

@@ -16,16 +16,8 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,
-    AddDump,
-    AddInspect,
-    AddEval,
-    AddPerplexity,
-    AddTokenize,
-    AddDetokenize,
-    AddBench,
-    AddSynth,
-    AddQuantize,
+    AddRun,      AddDump,       AddInspect, AddEval,  AddPerplexity,
+    AddTokenize, AddDetokenize, AddBench,   AddSynth, AddQuantize,
 };
 
 // One line, whatever the message holds.
@@ -40,7 +32,7 @@ int Fail(absl::string_view message, int code) {
 
 int Main(int argc, char** argv) {
   InstallSignals();
-  std::ios::sync_with_stdio(false);
+  InstallOutput();
   CLI::App app("Compiles GGUF language models into plans and runs them.",
                "weft");
   app.set_version_flag("--version", kVersion);

@@ -7,6 +7,9 @@
 
 namespace weft {
 
+// Once, at the start of main: std::cout keeps the reason of a failure.
+void InstallOutput();
+
 // One line. Bytes that are no UTF-8 (names from files, half characters) become
 // U+FFFD: the line is always valid JSON. Keys in the order given.
 void PrintJson(const nlohmann::ordered_json& json);

@@ -5,8 +5,8 @@
 // where the vocabulary adds one, and of its tokens those count that no earlier
 // window counted: so each token counts once, and all but those of the first
 // window are seen with at least context - stride tokens before them. Smaller
-// strides cost more and give lower (truer) figures. The nll is the mean negative
-// log-likelihood per token, in nats; the perplexity is exp(nll).
+// strides cost more and give lower (truer) figures. The nll is the mean
+// negative log-likelihood per token, in nats; the perplexity is exp(nll).
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -45,8 +45,7 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
   return engine.Evaluate(
       window, positions, chunk,
       [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
-        absl::StatusOr<double> p =
-            LogProbability(logits, window[position + 1]);
+        absl::StatusOr<double> p = LogProbability(logits, window[position + 1]);
         if (!p.ok()) return p.status();
         total->nll -= *p;
         ++total->tokens;
@@ -81,9 +80,9 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
                                    ": the context is ", most + 1));
   }
   if (count + static_cast<int64_t>(head.size()) < 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "text too short: ", flags.file, ": it has ", count,
-        " tokens: give a longer one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("text too short: ", flags.file, ": it has ", count,
+                     " tokens: give a longer one"));
   }
   const Progress progress = MakeProgress(common, "perplexity");
   Total total;
@@ -93,8 +92,7 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
     const int64_t end = std::min(count, begin + length);
     std::vector<int32_t> window = head;
     window.insert(window.end(), ids->begin() + begin, ids->begin() + end);
-    const int64_t first =
-        static_cast<int64_t>(head.size()) + counted - begin;
+    const int64_t first = static_cast<int64_t>(head.size()) + counted - begin;
     if (absl::Status s = Score(**engine, window, first, &total); !s.ok()) {
       return s;
     }
@@ -108,8 +106,8 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
                {"nll", nll}});
   } else {
     std::cout << absl::StreamFormat(
-        "perplexity %.4f over %d tokens (%.6f nats per token)\n",
-        std::exp(nll), total.tokens, nll);
+        "perplexity %.4f over %d tokens (%.6f nats per token)\n", std::exp(nll),
+        total.tokens, nll);
   }
   return kExitOk;
 }

@@ -1,6 +1,4 @@
 // weft quantize: a model file with its matrices in another type.
-#include "loaders/quantize_model.h"
-
 #include <iostream>
 #include <memory>
 
@@ -8,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loaders/quantization_mix.h"
+#include "loaders/quantize_model.h"
 #include "runtime/cpus.h"
 
 namespace weft {

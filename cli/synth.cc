@@ -67,8 +67,7 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
                    "several times")
       ->expected(1)
       ->take_all();
-  command
-      ->add_option("--seed", flags->options.seed, "of the random weights")
+  command->add_option("--seed", flags->options.seed, "of the random weights")
       ->capture_default_str();
   command->add_option("-o", flags->output, "the file to write")->required();
   command->callback([flags, &common, action] {

@@ -82,8 +82,8 @@ absl::StatusOr<int> Detokenize(const Flags& flags) {
   if (!tokenizer.ok()) return tokenizer.status();
   std::vector<int32_t> ids;
   if (!flags.ids.empty()) {
-    absl::StatusOr<std::vector<int64_t>> numbers = ParseNumbers(
-        flags.ids, "IDS", (*tokenizer)->vocabulary_size() - 1);
+    absl::StatusOr<std::vector<int64_t>> numbers =
+        ParseNumbers(flags.ids, "IDS", (*tokenizer)->vocabulary_size() - 1);
     if (!numbers.ok()) return numbers.status();
     ids.assign(numbers->begin(), numbers->end());
   }
@@ -107,8 +107,8 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
       ->required();
   CLI::Option* text = command->add_option(
       "TEXT", flags->text, "the text (after -- if it begins with a dash)");
-  CLI::Option* file = command->add_option(
-      "-f,--file", flags->file, "the text of this file; - is stdin");
+  CLI::Option* file = command->add_option("-f,--file", flags->file,
+                                          "the text of this file; - is stdin");
   command->add_flag("--no-special", flags->no_special,
                     "what looks like a control token stays text");
   command->add_flag("--no-bos", flags->no_bos, "add no BOS and no EOS");
@@ -131,9 +131,8 @@ void AddDetokenize(CLI::App& app, const CommonFlags&, Action* action) {
       ->required();
   command->add_option("IDS", flags->ids, "as 1,2,3")->required();
   command->add_flag("--special", flags->special, "print control tokens too");
-  command->callback([flags, action] {
-    *action = [flags] { return Detokenize(*flags); };
-  });
+  command->callback(
+      [flags, action] { *action = [flags] { return Detokenize(*flags); }; });
 }
 
 }  // namespace weft

@@ -48,18 +48,18 @@ std::string Box(const Graph& graph, const std::vector<int>& numbers,
 std::string ToDot(const Graph& graph, const NodeFilter& show) {
   const std::vector<int> numbers = NumberValues(graph);
   const std::vector<bool> shown = ShownValues(graph, show);
-  std::string text = absl::StrCat(
-      "digraph \"", Escape(graph.name), "\" {\n",
-      "  label=\"", Escape(graph.name), " tokens<=", graph.bounds.tokens,
-      " context<=", graph.bounds.context, "\";\n",
-      "  node [shape=box, fontname=\"monospace\", fontsize=10];\n"
-      "  edge [fontname=\"monospace\", fontsize=8];\n");
+  std::string text =
+      absl::StrCat("digraph \"", Escape(graph.name), "\" {\n", "  label=\"",
+                   Escape(graph.name), " tokens<=", graph.bounds.tokens,
+                   " context<=", graph.bounds.context, "\";\n",
+                   "  node [shape=box, fontname=\"monospace\", fontsize=10];\n"
+                   "  edge [fontname=\"monospace\", fontsize=8];\n");
   // Which box makes a value.
   std::map<ValueId, std::string> source;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    if (!shown[id] || (value.kind != ValueKind::kInput &&
-                       value.kind != ValueKind::kState)) {
+    if (!shown[id] ||
+        (value.kind != ValueKind::kInput && value.kind != ValueKind::kState)) {
       continue;
     }
     source[id] = absl::StrCat("v", numbers[id]);
@@ -81,9 +81,8 @@ std::string ToDot(const Graph& graph, const NodeFilter& show) {
       if (source.count(id) == 0) {
         source[id] = absl::StrCat("v", numbers[id]);
         absl::StrAppend(&text, "  ", source[id],
-                        " [shape=ellipse, style=dashed, label=\"%",
-                        numbers[id], "\\n", Escape(Type(graph.value(id))),
-                        "\"];\n");
+                        " [shape=ellipse, style=dashed, label=\"%", numbers[id],
+                        "\\n", Escape(Type(graph.value(id))), "\"];\n");
       }
       absl::StrAppend(&edges, "  ", source[id], " -> n", i, " [label=\"%",
                       numbers[id], "\"];\n");

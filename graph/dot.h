@@ -2,8 +2,8 @@
 //
 // A box per node, with op, name, result types and kernel; nodes of one block
 // ("blk.3.") stand in a cluster. Weights are named inside the boxes that read
-// them: as boxes of their own they would drown the rest. Edges carry the value's
-// label. The same graph gives the same bytes.
+// them: as boxes of their own they would drown the rest. Edges carry the
+// value's label. The same graph gives the same bytes.
 #pragma once
 
 #include <string>

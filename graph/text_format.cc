@@ -122,9 +122,8 @@ std::string Dump(const Graph& graph, const DumpOptions& options) {
       options.numbers != nullptr ? *options.numbers : NumberValues(graph);
   const std::vector<bool> shown = ShownValues(graph, options.show);
   const auto name_of = [&](ValueId id) {
-    return graph.IsWeight(id)
-               ? absl::StrCat("$", Quoted(graph.value(id).name))
-               : absl::StrCat("%", numbers[id]);
+    return graph.IsWeight(id) ? absl::StrCat("$", Quoted(graph.value(id).name))
+                              : absl::StrCat("%", numbers[id]);
   };
   const std::pair<ValueKind, const char*> kinds[] = {
       {ValueKind::kWeight, "weight"},

@@ -32,9 +32,9 @@ double BestRate(ThreadPool& threads, int64_t items, const Work& work) {
       for (int64_t i = begin; i < end; ++i) mine += work(i);
       done += mine;
     });
-    const double seconds = std::chrono::duration<double>(
-                               std::chrono::steady_clock::now() - start)
-                               .count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
     best = std::max(best, done / std::max(seconds, 1e-9));
   }
   return best;
@@ -59,11 +59,10 @@ absl::StatusOr<Limits> MeasureLimits(ThreadPool& threads, Isa isa) {
   // Untouched pages are all one page of zeros.
   std::memset(memory->data(), 1, blocks * kBlock);
   std::atomic<uint64_t> sink{0};
-  limits.read_bytes_per_second =
-      BestRate(threads, blocks, [&](int64_t block) {
-        sink ^= ReadOnce(memory->data() + block * kBlock, kBlock);
-        return kBlock;
-      });
+  limits.read_bytes_per_second = BestRate(threads, blocks, [&](int64_t block) {
+    sink ^= ReadOnce(memory->data() + block * kBlock, kBlock);
+    return kBlock;
+  });
   return limits;
 }
 

@@ -13,33 +13,37 @@ namespace {
 #define WEFT_TWELVE(OP) \
   OP(0) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8) OP(9) OP(10) OP(11)
 #define WEFT_ZERO(I) "vpxor %%xmm" #I ",%%xmm" #I ",%%xmm" #I "\n"
-#define WEFT_CLOBBERS                                                  \
+#define WEFT_CLOBBERS                                                     \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
       "xmm9", "xmm10", "xmm11", "xmm12", "cc"
 
 // Register 12 is the other factor; all of it in one asm statement, so that no
 // compiled code runs in between.
-#define WEFT_SPIN(OP)                                                \
-  int64_t rounds = (count + 11) / 12;                                \
-  const int64_t done = rounds * 12;                                  \
-  if (rounds > 0) {                                                  \
+#define WEFT_SPIN(OP)                                                  \
+  int64_t rounds = (count + 11) / 12;                                  \
+  const int64_t done = rounds * 12;                                    \
+  if (rounds > 0) {                                                    \
     __asm__ volatile(WEFT_TWELVE(WEFT_ZERO) WEFT_ZERO(12)            \
                      "1:\n" WEFT_TWELVE(OP) "dec %0\n"               \
                                             "jnz 1b\n"               \
                                             "vzeroupper\n"           \
                      : "+r"(rounds)                                  \
                      :                                               \
-                     : WEFT_CLOBBERS);                               \
+                     : WEFT_CLOBBERS); \
   }
 
 #define WEFT_VNNI(I) "vpdpbusd %%zmm12,%%zmm12,%%zmm" #I "\n"
-#define WEFT_MADD512(I)                        \
-  "vpmaddubsw %%zmm12,%%zmm12,%%zmm" #I "\n"   \
-  "vpmaddwd %%zmm12,%%zmm" #I ",%%zmm" #I "\n" \
+#define WEFT_MADD512(I)                   \
+  "vpmaddubsw %%zmm12,%%zmm12,%%zmm" #I   \
+  "\n"                                    \
+  "vpmaddwd %%zmm12,%%zmm" #I ",%%zmm" #I \
+  "\n"                                    \
   "vpaddd %%zmm12,%%zmm" #I ",%%zmm" #I "\n"
-#define WEFT_MADD256(I)                        \
-  "vpmaddubsw %%ymm12,%%ymm12,%%ymm" #I "\n"   \
-  "vpmaddwd %%ymm12,%%ymm" #I ",%%ymm" #I "\n" \
+#define WEFT_MADD256(I)                   \
+  "vpmaddubsw %%ymm12,%%ymm12,%%ymm" #I   \
+  "\n"                                    \
+  "vpmaddwd %%ymm12,%%ymm" #I ",%%ymm" #I \
+  "\n"                                    \
   "vpaddd %%ymm12,%%ymm" #I ",%%ymm" #I "\n"
 #define WEFT_BF16(I) "vdpbf16ps %%zmm12,%%zmm12,%%zmm" #I "\n"
 #define WEFT_FMA512(I) "vfmadd231ps %%zmm12,%%zmm12,%%zmm" #I "\n"

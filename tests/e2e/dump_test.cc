@@ -70,8 +70,8 @@ TEST(Dump, TheFirstGraphIsTheTextbook) {
 
 TEST(Dump, TheLastGraphHasKernelsAndPlaces) {
   for (const char* bucket : {"1", "512"}) {
-    const nlohmann::json graph = nlohmann::json::parse(WeftOut(
-        {"dump", kModel, "--bucket", bucket, "--format", "json"}));
+    const nlohmann::json graph = nlohmann::json::parse(
+        WeftOut({"dump", kModel, "--bucket", bucket, "--format", "json"}));
     EXPECT_EQ(graph["bounds"]["tokens"], std::stoi(bucket));
     EXPECT_GT(graph["arena"]["bytes"], 0);
     int kernels = 0, offsets = 0;
@@ -113,9 +113,8 @@ TEST(Dump, DotGroupsBlocks) {
 
 TEST(Dump, DiffShowsWhatAPassChangedAndNothingElse) {
   const std::string diff = WeftOut({"dump", kModel, "--diff", "fuse-residual"});
-  EXPECT_EQ(diff.rfind("--- before fuse-residual\n+++ after fuse-residual\n",
-                       0),
-            0u)
+  EXPECT_EQ(
+      diff.rfind("--- before fuse-residual\n+++ after fuse-residual\n", 0), 0u)
       << diff;
   const int changed_before =
       Lines(WeftOut({"dump", kModel, "--before", "fuse-residual"})).size();
@@ -137,8 +136,8 @@ TEST(Dump, DiffShowsWhatAPassChangedAndNothingElse) {
 
 TEST(Inspect, JsonHasTheKeysOfTheContract) {
   const nlohmann::json json = WeftJson({"inspect", kModel, "--json"});
-  for (const char* key : {"architecture", "name", "parameters",
-                          "context_length", "vocabulary"}) {
+  for (const char* key :
+       {"architecture", "name", "parameters", "context_length", "vocabulary"}) {
     EXPECT_TRUE(json["model"].contains(key)) << key;
   }
   EXPECT_EQ(json["model"]["architecture"], "llama");

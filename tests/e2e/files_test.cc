@@ -12,11 +12,10 @@ namespace {
 const std::string kModel = SmallModel("00-valid.gguf");
 
 TEST(Tokenize, TextComesBack) {
-  for (const char* text :
-       {"hello", " two  spaces ", "", "\xF0\x9F\xA6\x99 llama", "-dash",
-        "line\nbreak"}) {
-    const std::string ids = WeftOut({"tokenize", kModel, "--no-special", "--",
-                                     text});
+  for (const char* text : {"hello", " two  spaces ", "",
+                           "\xF0\x9F\xA6\x99 llama", "-dash", "line\nbreak"}) {
+    const std::string ids =
+        WeftOut({"tokenize", kModel, "--no-special", "--", text});
     EXPECT_EQ(ids.back(), '\n');
     const std::string joined = ids.substr(0, ids.size() - 1);
     EXPECT_EQ(joined.find_first_not_of("0123456789,"), std::string::npos);

@@ -1,5 +1,6 @@
 // Every file of the manifest, through the command line: what is bad is refused
-// with one line and without a trace of it in memory, time or on standard output.
+// with one line and without a trace of it in memory, time or on standard
+// output.
 #include <gtest/gtest.h>
 
 #include "tests/e2e/weft.h"

@@ -11,21 +11,27 @@ namespace {
 
 std::vector<int> Greedy(const std::string& model, int count,
                         std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {
-      "run", model, "-p", "hello", "--temperature", "0", "--repeat-penalty",
-      "1", "-n", std::to_string(count), "--json"};
+  std::vector<std::string> arguments = {"run",
+                                        model,
+                                        "-p",
+                                        "hello",
+                                        "--temperature",
+                                        "0",
+                                        "--repeat-penalty",
+                                        "1",
+                                        "-n",
+                                        std::to_string(count),
+                                        "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const nlohmann::json json = WeftJson(arguments);
   EXPECT_TRUE(json.contains("tokens")) << json;
   return json.value("tokens", std::vector<int>());
 }
 
-nlohmann::json Reference() {
-  return nlohmann::json::parse(ReadFile(SmallModel("reference.json")));
-}
-
 TEST(Run, GreedyTokensAreThoseOfTheReference) {
-  for (const auto& [file, entry] : Reference().items()) {
+  const nlohmann::json reference =
+      nlohmann::json::parse(ReadFile(SmallModel("reference.json")));
+  for (const auto& [file, entry] : reference.items()) {
     EXPECT_EQ(Greedy(SmallModel(file), entry["greedy"].size()),
               entry["greedy"].get<std::vector<int>>())
         << file;
@@ -49,17 +55,17 @@ TEST(Run, HugeContextIsCapped) {
 }
 
 TEST(Run, TextIsWhatJsonSaysAndOneNewline) {
-  const std::vector<std::string> arguments = {"run", "-p", "It is a truth",
-                                              "-n", "20", "--seed", "9"};
+  const std::vector<std::string> arguments = {
+      "run", "-p", "It is a truth", "-n", "20", "--seed", "9"};
   std::vector<std::string> as_json = arguments;
   as_json.push_back("--json");
   const nlohmann::json json = WeftJson(as_json);
   EXPECT_EQ(WeftOut(arguments), json["text"].get<std::string>() + "\n");
   EXPECT_EQ(json["generated_tokens"], json["tokens"].size());
   EXPECT_EQ(json["seed"], 9);
-  for (const char* key : {"prompt_tokens", "generated_tokens", "text", "tokens",
-                          "prefill_seconds", "decode_seconds", "seed",
-                          "stop_reason"}) {
+  for (const char* key :
+       {"prompt_tokens", "generated_tokens", "text", "tokens",
+        "prefill_seconds", "decode_seconds", "seed", "stop_reason"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
 }
@@ -160,9 +166,9 @@ TEST(Perplexity, IsTheExponentialOfWhatEvalSays) {
   const std::string path = TemporaryPath("short.txt");
   const std::string text = "It was a very pleasant evening.";
   WriteTextFile(path, text);
-  const nlohmann::json json = WeftJson({"perplexity", "", "-f", path, "--json"});
-  const nlohmann::json eval =
-      WeftJson({"eval", "", "--text", text, "--json"});
+  const nlohmann::json json =
+      WeftJson({"perplexity", "", "-f", path, "--json"});
+  const nlohmann::json eval = WeftJson({"eval", "", "--text", text, "--json"});
   double nll = 0;
   int count = 0;
   for (const nlohmann::json& p : eval["logprob_of_next"]) {
@@ -182,7 +188,8 @@ TEST(Perplexity, WindowsCountEachTokenOnce) {
     return WeftJson({"perplexity", "", "-f", path, "--context", context,
                      "--stride", stride, "--json"});
   };
-  const nlohmann::json whole = run("512", "511");
+  // As long as the sequences that the model was trained on.
+  const nlohmann::json whole = run("256", "255");
   const nlohmann::json coarse = run("64", "63");
   const nlohmann::json fine = run("64", "16");
   EXPECT_EQ(coarse["tokens"], whole["tokens"]);

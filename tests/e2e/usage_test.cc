@@ -100,9 +100,9 @@ TEST(Usage, FilesThatCannotBeReadOrWrittenExitWithOne) {
   ExpectError(Weft({"run", "-f", "no-such-file.txt"}), 1);
   ExpectError(Weft({"dump", model, "-o", "/no-such-folder/x"}), 1);
   ExpectError(Weft({"dump", "--from-text", "no-such-file.txt"}), 1);
-  ExpectError(Weft({"eval", model, "--tokens", "1", "--logits",
-                    "/no-such-folder/x"}),
-              1);
+  ExpectError(
+      Weft({"eval", model, "--tokens", "1", "--logits", "/no-such-folder/x"}),
+      1);
   ExpectError(Weft({"quantize", model, "/no-such-folder/x", "Q8_0"}), 1);
   ExpectError(Weft({"perplexity", model, "-f", "/dev/null"}), 1);
 }
@@ -111,8 +111,7 @@ TEST(Usage, OutputThatCannotBeWrittenIsAnError) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
   RunOptions options;
   options.output_file = "/dev/full";
-  const RunResult result =
-      Weft({"dump", SmallModel("00-valid.gguf")}, options);
+  const RunResult result = Weft({"dump", SmallModel("00-valid.gguf")}, options);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
 }
