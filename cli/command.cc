@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
 
@@ -212,7 +213,8 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
+  const std::string temporary = TemporaryName(path);
+  const RemoveOnInterrupt cleanup(path);
   const auto fail = [&] {
     const std::string reason = std::strerror(errno);
     std::remove(temporary.c_str());
@@ -228,26 +230,53 @@ absl::Status WriteFile(const std::string& path, absl::string_view content) {
   return absl::OkStatus();
 }
 
-Progress MakeProgress(const CommonFlags& common, const std::string& label) {
-  const char* terminal = std::getenv("TERM");
-  if (common.quiet || isatty(STDERR_FILENO) == 0 || terminal == nullptr ||
-      std::strcmp(terminal, "dumb") == 0) {
-    return nullptr;
-  }
-  auto shown = std::make_shared<int>(-1);
-  return [label, shown](double fraction) {
+namespace {
+
+// Gone from the screen when nothing holds it any more, also after an error.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label) : label_(std::move(label)) {}
+  ~ProgressBar() { Clear(); }
+
+  void Show(double fraction) {
     const int width = 30;
     const int filled = static_cast<int>(fraction * width);
     if (fraction >= 1.0) {
-      std::fprintf(stderr, "\r\033[K");
-    } else if (filled != *shown) {
-      std::fprintf(stderr, "\r%s [%s%s]", label.c_str(),
+      Clear();
+    } else if (filled != shown_) {
+      std::fprintf(stderr, "\r%s [%s%s]", label_.c_str(),
                    std::string(filled, '#').c_str(),
                    std::string(width - filled, ' ').c_str());
+      std::fflush(stderr);
+      shown_ = filled;
     }
-    *shown = filled;
-    std::fflush(stderr);
-  };
+  }
+
+ private:
+  void Clear() {
+    if (shown_ >= 0) std::fputs("\r\033[K", stderr);
+    shown_ = -1;
+  }
+
+  const std::string label_;
+  int shown_ = -1;
+};
+
+bool IsSet(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+Progress MakeProgress(const CommonFlags& common, const std::string& label) {
+  const char* terminal = std::getenv("TERM");
+  if (common.quiet || isatty(STDERR_FILENO) == 0 || IsSet("NO_COLOR") ||
+      terminal == nullptr || std::strcmp(terminal, "dumb") == 0) {
+    return nullptr;
+  }
+  auto bar = std::make_shared<ProgressBar>(label);
+  return [bar](double fraction) { bar->Show(fraction); };
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,

@@ -89,6 +89,14 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
                                                    const CommonFlags& common);
 
 void AddRun(CLI::App& app, const CommonFlags& common, Action* action);
+void AddDump(CLI::App& app, const CommonFlags& common, Action* action);
+void AddInspect(CLI::App& app, const CommonFlags& common, Action* action);
 void AddEval(CLI::App& app, const CommonFlags& common, Action* action);
+void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action);
+void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action);
+void AddDetokenize(CLI::App& app, const CommonFlags& common, Action* action);
+void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
+void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
+void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
 
 }  // namespace weft

@@ -1,8 +1,11 @@
 // The binary: parses the command line and runs one subcommand.
 #include <exception>
 #include <iostream>
+#include <new>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
 
 namespace weft {
 namespace {
@@ -13,8 +16,8 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,
-    AddEval,
+    AddRun,      AddDump,       AddInspect, AddEval,  AddPerplexity,
+    AddTokenize, AddDetokenize, AddBench,   AddSynth, AddQuantize,
 };
 
 // One line, whatever the message holds.
@@ -28,7 +31,8 @@ int Fail(absl::string_view message, int code) {
 }
 
 int Main(int argc, char** argv) {
-  std::ios::sync_with_stdio(false);
+  InstallSignals();
+  InstallOutput();
   CLI::App app("Compiles GGUF language models into plans and runs them.",
                "weft");
   app.set_version_flag("--version", kVersion);
@@ -48,8 +52,20 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return Fail(std::string(e.what()) + ": see weft --help", kExitUsage);
   }
-  const absl::StatusOr<int> code = action();
-  std::cout << std::flush;
+  absl::StatusOr<int> code = kExitOk;
+  try {
+    code = action();
+  } catch (const std::bad_alloc&) {
+    return Fail(
+        "not enough memory: the system gave no more: choose a smaller model or "
+        "--context",
+        kExitFailure);
+  } catch (const std::exception& e) {
+    return Fail(e.what(), kExitFailure);
+  }
+  if (code.ok()) {
+    if (absl::Status s = FinishOutput(); !s.ok()) code = s;
+  }
   if (!code.ok()) {
     return Fail(code.status().message(),
                 IsUsageError(code.status()) ? kExitUsage : kExitFailure);

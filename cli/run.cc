@@ -1,11 +1,14 @@
 // weft run: streams generated text.
-#include <csignal>
+//
+// Standard output gets what the model generates and one newline, nothing else:
+// the default prompt, the seed and the speeds go to standard error.
 #include <cstdio>
 #include <iostream>
 
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
-#include "nlohmann/json.hpp"
+#include "cli/interrupt.h"
+#include "cli/output.h"
 
 namespace weft {
 namespace {
@@ -22,9 +25,15 @@ struct Flags {
   SamplingFlags sampling;
 };
 
-Engine* g_engine = nullptr;
-
-void Interrupt(int) { g_engine->Cancel(); }
+// What the user did not choose, for another run of the same.
+void LogChoices(const Flags& flags, const GenerateRequest& request) {
+  if (!flags.has_prompt && !flags.has_file) {
+    std::cerr << "prompt " << request.prompt << "\n";
+  }
+  if (flags.sampling.seed->count() == 0 && request.sampling.temperature > 0) {
+    std::cerr << "seed " << request.sampling.seed << "\n";
+  }
+}
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   if (flags.has_prompt && flags.has_file) {
@@ -49,37 +58,37 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       LoadEngine(flags.model, flags.compile, common);
   if (!engine.ok()) return engine.status();
-  if (!common.quiet && flags.sampling.seed->count() == 0 &&
-      request.sampling.temperature > 0) {
-    std::cerr << "seed " << request.sampling.seed << "\n";
+  absl::StatusOr<GenerateResult> result = GenerateResult();
+  // Not before it is clear that the prompt is taken: an error stands alone.
+  bool logged = common.quiet;
+  const auto log_once = [&] {
+    if (!logged) LogChoices(flags, request);
+    logged = true;
+  };
+  {
+    const CancelOnInterrupt cancel(engine->get());
+    result = (*engine)->Generate(request, [&](absl::string_view text) {
+      log_once();
+      if (!flags.json) std::cout << text << std::flush;
+      // A reader that has gone stops it too.
+      return static_cast<bool>(std::cout) && !Interrupted();
+    });
   }
-  g_engine = engine->get();
-  std::signal(SIGINT, Interrupt);
-  if (!flags.json && !flags.has_prompt && !flags.has_file) {
-    std::cout << request.prompt << std::flush;
-  }
-  absl::StatusOr<GenerateResult> result =
-      (*engine)->Generate(request, [&](absl::string_view text) {
-        if (!flags.json) std::cout << text << std::flush;
-        return static_cast<bool>(std::cout);
-      });
-  std::signal(SIGINT, SIG_DFL);
   if (!result.ok()) return result.status();
+  log_once();
   if (result->bos_in_prompt && !common.quiet) {
     std::cerr << "weft: the prompt begins with BOS itself: no second one was "
                  "added\n";
   }
   if (flags.json) {
-    const nlohmann::json object = {
-        {"prompt_tokens", result->prompt_tokens.size()},
-        {"generated_tokens", result->tokens.size()},
-        {"text", result->text},
-        {"tokens", result->tokens},
-        {"prefill_seconds", result->prefill_seconds},
-        {"decode_seconds", result->decode_seconds},
-        {"seed", request.sampling.seed},
-        {"stop_reason", Name(result->stop_reason)}};
-    std::cout << object.dump() << "\n";
+    PrintJson({{"prompt_tokens", result->prompt_tokens.size()},
+               {"generated_tokens", result->tokens.size()},
+               {"text", result->text},
+               {"tokens", result->tokens},
+               {"prefill_seconds", result->prefill_seconds},
+               {"decode_seconds", result->decode_seconds},
+               {"seed", request.sampling.seed},
+               {"stop_reason", Name(result->stop_reason)}});
   } else {
     std::cout << "\n";
     if (!common.quiet) {
@@ -94,8 +103,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
           result->tokens.size(), decode, Name(result->stop_reason));
     }
   }
-  return result->stop_reason == StopReason::kCancelled ? kExitInterrupted
-                                                       : kExitOk;
+  return Interrupted() ? kExitInterrupted : kExitOk;
 }
 
 }  // namespace

@@ -67,7 +67,48 @@ std::string FormatAttribute(absl::string_view name, const Attribute& value) {
   return text;
 }
 
-std::string Dump(const Graph& graph) {
+namespace {
+
+std::string NodeLine(const Graph& graph, const Node& node,
+                     const std::function<std::string(ValueId)>& name_of) {
+  std::string line = "  ";
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.outputs[i]));
+  }
+  absl::StrAppend(&line, " = ", node.op, "(");
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.inputs[i]));
+  }
+  absl::StrAppend(&line, ")");
+  for (const auto& [name, value] : node.attributes.map()) {
+    absl::StrAppend(&line, " ", FormatAttribute(name, value));
+  }
+  absl::StrAppend(&line, "  ");
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    absl::StrAppend(&line, i > 0 ? ", " : "",
+                    TypeText(graph.value(node.outputs[i])));
+  }
+  if (node.scratch_offset >= 0) {
+    absl::StrAppend(&line, "  scratch@", node.scratch_offset);
+  }
+  if (!node.name.empty()) absl::StrAppend(&line, "  : ", Quoted(node.name));
+  return line + "\n";
+}
+
+// A comment for the nodes of the order's places [begin, end).
+std::string LeftOut(const Graph& graph, size_t begin, size_t end) {
+  if (begin == end) return "";
+  const auto name = [&](size_t i) {
+    const Node& node = graph.node(graph.order()[i]);
+    return Quoted(node.name.empty() ? node.op : node.name);
+  };
+  return absl::StrCat("  # ", end - begin, " nodes left out: ", name(begin),
+                      " to ", name(end - 1), "\n");
+}
+
+}  // namespace
+
+std::string Dump(const Graph& graph, const DumpOptions& options) {
   std::string text = absl::StrCat(
       "graph ", Quoted(graph.name), " tokens<=", graph.bounds.tokens,
       " rows<=", graph.bounds.rows, " context<=", graph.bounds.context);
@@ -77,60 +118,48 @@ std::string Dump(const Graph& graph) {
                     " sum=", graph.arena.sum_of_intermediates);
   }
   text += "\n";
-  std::unordered_map<ValueId, std::string> names;
-  int next = 0;
+  const std::vector<int> numbers =
+      options.numbers != nullptr ? *options.numbers : NumberValues(graph);
+  const std::vector<bool> shown = ShownValues(graph, options.show);
   const auto name_of = [&](ValueId id) {
-    std::string& name = names[id];
-    if (name.empty()) {
-      name = graph.IsWeight(id)
-                 ? absl::StrCat("$", Quoted(graph.value(id).name))
-                 : absl::StrCat("%", next++);
-    }
-    return name;
+    return graph.IsWeight(id) ? absl::StrCat("$", Quoted(graph.value(id).name))
+                              : absl::StrCat("%", numbers[id]);
   };
   const std::pair<ValueKind, const char*> kinds[] = {
       {ValueKind::kWeight, "weight"},
       {ValueKind::kInput, "input"},
       {ValueKind::kState, "state"}};
   for (const auto& [kind, word] : kinds) {
+    int left_out = 0;
     for (ValueId id = 0; id < graph.value_count(); ++id) {
       const Value& value = graph.value(id);
       if (value.kind != kind) continue;
+      if (!shown[id]) {
+        ++left_out;
+        continue;
+      }
       absl::StrAppend(&text, "  ", name_of(id), " = ", word,
                       kind == ValueKind::kWeight
                           ? ""
                           : absl::StrCat(" ", Quoted(value.name)),
                       "  ", TypeText(value), "\n");
     }
+    if (left_out > 0) {
+      absl::StrAppend(&text, "  # ", left_out, " left out: ", word, "\n");
+    }
   }
-  for (NodeId n : graph.order()) {
-    const Node& node = graph.node(n);
-    std::string line = "  ";
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.outputs[i]));
-    }
-    absl::StrAppend(&line, " = ", node.op, "(");
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.inputs[i]));
-    }
-    absl::StrAppend(&line, ")");
-    for (const auto& [name, value] : node.attributes.map()) {
-      absl::StrAppend(&line, " ", FormatAttribute(name, value));
-    }
-    absl::StrAppend(&line, "  ");
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      absl::StrAppend(&line, i > 0 ? ", " : "",
-                      TypeText(graph.value(node.outputs[i])));
-    }
-    if (node.scratch_offset >= 0) {
-      absl::StrAppend(&line, "  scratch@", node.scratch_offset);
-    }
-    if (!node.name.empty()) {
-      absl::StrAppend(&line, "  : ", Quoted(node.name));
-    }
-    absl::StrAppend(&text, line, "\n");
+  size_t first_left_out = 0;
+  const std::vector<NodeId>& order = graph.order();
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Node& node = graph.node(order[i]);
+    if (options.show && !options.show(node)) continue;
+    text += LeftOut(graph, first_left_out, i);
+    first_left_out = i + 1;
+    text += NodeLine(graph, node, name_of);
   }
+  text += LeftOut(graph, first_left_out, order.size());
   for (const auto& [name, value] : graph.outputs()) {
+    if (!shown[value]) continue;
     absl::StrAppend(&text, "  output ", Quoted(name), " = ", name_of(value),
                     "\n");
   }

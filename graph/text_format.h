@@ -21,10 +21,20 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/graph.h"
+#include "graph/listing.h"
 
 namespace weft {
 
-std::string Dump(const Graph& graph);
+struct DumpOptions {
+  // Comments stand in place of the nodes that are not shown, and sources that
+  // no shown node reads are left out: for reading, Parse may not take it.
+  NodeFilter show;
+  // By value, instead of NumberValues(graph): so that two graphs can give one
+  // number to what they have in common.
+  const std::vector<int>* numbers = nullptr;
+};
+
+std::string Dump(const Graph& graph, const DumpOptions& options = {});
 
 // The exact inverse: Dump(*Parse(Dump(g))) == Dump(g). The text is untrusted:
 // any input gives a graph or an error with the line's number. The result is not

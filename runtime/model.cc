@@ -1,5 +1,7 @@
 #include "runtime/model.h"
 
+#include <fstream>
+
 #include "absl/strings/str_cat.h"
 #include "loaders/vocabulary.h"
 #include "models/default_model.h"
@@ -56,6 +58,14 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   }
   plan->vocabulary = *std::move(vocabulary);
   return plan;
+}
+
+bool IsPlanFile(const std::string& path) {
+  // Not through a mapping: the path may be of a pipe or a directory.
+  std::ifstream stream(path, std::ios::binary);
+  char start[8] = {};
+  return stream.read(start, sizeof(start)) &&
+         absl::string_view(start, sizeof(start)) == "weftplan";
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,

@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/engine.h"
-#include "tests/runtime/allocation_counter.h"
+#include "base/allocation_counter.h"
 
 namespace weft {
 namespace {

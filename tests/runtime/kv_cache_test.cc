@@ -11,7 +11,7 @@
 #include <string>
 
 #include "runtime/memory.h"
-#include "tests/runtime/allocation_counter.h"
+#include "base/allocation_counter.h"
 
 namespace weft {
 namespace {

@@ -12,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "tests/runtime/allocation_counter.h"
+#include "base/allocation_counter.h"
 
 namespace weft {
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "runtime/float_mode.h"
-#include "tests/runtime/allocation_counter.h"
+#include "base/allocation_counter.h"
 
 namespace weft {
 namespace {

@@ -1,6 +1,6 @@
 // In a file of its own, so that the compiler cannot see new and delete together
 // and warn that they end in malloc and free.
-#include "tests/runtime/allocation_counter.h"
+#include "base/allocation_counter.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -11,12 +11,12 @@ std::atomic<int64_t> allocations{0};
 }  // namespace
 
 void* operator new(size_t size) {
-  ++allocations;
+  allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
+  allocations.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(size);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }

@@ -1,4 +1,4 @@
-// Counts the calls of operator new in a test binary that links this.
+// Counts the calls of operator new (all threads) in a binary that links this.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,292 @@
+// weft bench: tokens per second.
+//
+// Prefill: `batch` prompts of random tokens, one sequence after the other, as
+// many tokens in a step as the plan takes. Decode: `batch` sequences, each from
+// an empty context and one first token, grow together by the most likely token,
+// one token of each per step. Rates are totals over the batch. One run of each
+// comes before those that count: it pays for the first touch of memory.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/allocation_counter.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "ops/op_table.h"
+#include "runtime/limits.h"
+#include "runtime/memory.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string model;
+  int64_t prompt = 256, generate = 32, batch = 1, repeat = 5;
+  bool limits = false, json = false;
+  CompileFlags compile;
+};
+
+struct Rates {
+  double median, min, max;
+};
+
+Rates Summary(std::vector<double> rates) {
+  std::sort(rates.begin(), rates.end());
+  const size_t n = rates.size();
+  return {(rates[(n - 1) / 2] + rates[n / 2]) / 2, rates.front(), rates.back()};
+}
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+class Bench {
+ public:
+  Bench(Engine* engine, const Flags& flags)
+      : engine_(*engine),
+        flags_(flags),
+        vocabulary_(engine->plan().model.vocabulary_size) {
+    std::minstd_rand random(1);
+    for (int64_t i = 0; i < flags.prompt; ++i) {
+      prompt_.push_back(static_cast<int32_t>(random() % vocabulary_));
+    }
+    const int32_t bos = engine->tokenizer().bos();
+    first_ = bos >= 0 ? bos : 0;
+    logits_.resize(flags.batch * vocabulary_);
+  }
+
+  // Tokens per second.
+  absl::StatusOr<double> Prefill() {
+    double seconds = 0;
+    for (int64_t slot = 0; slot < flags_.batch; ++slot) {
+      Session session(engine_.plan(), &engine_.executor(), &engine_.cache(),
+                      static_cast<int32_t>(slot));
+      const auto start = std::chrono::steady_clock::now();
+      if (absl::Status s = session.Append(prompt_); !s.ok()) return s;
+      seconds += Seconds(start);
+    }
+    return flags_.batch * flags_.prompt / std::max(seconds, 1e-9);
+  }
+
+  absl::StatusOr<double> Decode() {
+    const int64_t n = flags_.batch;
+    std::vector<int32_t> ids(n, first_), positions(n), slots(n), rows(n);
+    for (int64_t i = 0; i < n; ++i) slots[i] = rows[i] = static_cast<int>(i);
+    const auto start = std::chrono::steady_clock::now();
+    allocations_ = AllocationCount();
+    absl::Status status;
+    for (int64_t step = 0; step < flags_.generate && status.ok(); ++step) {
+      std::fill(positions.begin(), positions.end(), static_cast<int>(step));
+      for (int64_t i = 0; i < n && status.ok(); ++i) {
+        status = engine_.cache().Reserve(slots[i], step + 1);
+      }
+      if (!status.ok()) break;
+      status =
+          engine_.executor().Run({ids, positions, slots, rows, logits_.data()});
+      for (int64_t i = 0; i < n; ++i) {
+        const float* row = logits_.data() + i * vocabulary_;
+        ids[i] = static_cast<int32_t>(std::max_element(row, row + vocabulary_) -
+                                      row);
+      }
+    }
+    allocations_ = AllocationCount() - allocations_;
+    const double seconds = Seconds(start);
+    for (int32_t slot : slots) engine_.cache().Release(slot).IgnoreError();
+    if (!status.ok()) return status;
+    return n * flags_.generate / std::max(seconds, 1e-9);
+  }
+
+  // Calls of operator new in the last Decode, all steps together.
+  int64_t allocations() const { return allocations_; }
+
+ private:
+  Engine& engine_;
+  const Flags& flags_;
+  const int64_t vocabulary_;
+  std::vector<int32_t> prompt_;
+  int32_t first_;
+  std::vector<float> logits_;
+  int64_t allocations_ = 0;
+};
+
+Cost StepCost(const Plan& plan, const Bounds& bounds) {
+  const Graph& graph = plan.BucketFor(bounds.tokens);
+  Cost total;
+  for (NodeId id : graph.order()) {
+    const Cost cost = NodeCost(graph, graph.node(id), bounds);
+    total.bytes += cost.bytes;
+    total.operations += cost.operations;
+  }
+  return total;
+}
+
+// The machine's limits, and what part of them the medians reach: of prefill,
+// operations against int8 and f32 arithmetic; of decode, bytes of weights,
+// cache and intermediates against reading memory. Bytes and operations are
+// those that the ops state (ops/op.h).
+absl::Status AddLimits(Engine& engine, const Flags& flags,
+                       const CompileFlags& compile, const CommonFlags& common,
+                       Json* result) {
+  absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  absl::StatusOr<std::unique_ptr<ThreadPool>> threads =
+      ThreadPool::Create(engine.threads(), options->affinity);
+  if (!threads.ok()) return threads.status();
+  const Plan& plan = engine.plan();
+  absl::StatusOr<Limits> limits = MeasureLimits(**threads, plan.options.isa);
+  if (!limits.ok()) return limits.status();
+  const auto known = [](double limit) {
+    return limit > 0 ? Json(limit) : Json(nullptr);
+  };
+  const auto share = [](double value, double limit) {
+    return limit > 0 ? Json(value / limit) : Json(nullptr);
+  };
+  Json& json = *result;
+  json["limits"] = {{"int8_ops", known(limits->int8_ops)},
+                    {"bf16_flops", known(limits->bf16_flops)},
+                    {"f32_flops", known(limits->f32_flops)},
+                    {"read_bytes_per_second", limits->read_bytes_per_second}};
+  const int64_t chunk = std::min(flags.prompt, plan.max_tokens());
+  const double operations =
+      json["prefill_tokens_per_second"]["median"].get<double>() / chunk *
+      StepCost(plan, {chunk, 1, flags.prompt}).operations;
+  const double bytes =
+      json["decode_tokens_per_second"]["median"].get<double>() / flags.batch *
+      StepCost(plan, {flags.batch, flags.batch, (flags.generate + 1) / 2})
+          .bytes;
+  json["shares"] = {
+      {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
+      {"prefill_of_f32_flops", share(operations, limits->f32_flops)},
+      {"decode_of_read_bytes", share(bytes, limits->read_bytes_per_second)}};
+  return absl::OkStatus();
+}
+
+absl::Status Check(const Flags& flags) {
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"--prompt", flags.prompt},
+      {"--generate", flags.generate},
+      {"--batch", flags.batch},
+      {"--repeat", flags.repeat}};
+  for (const auto& [name, value] : numbers) {
+    if (value < 1 || value > (1 << 20)) {
+      return UsageError(absl::StrCat(name, ": want a number from 1"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Print(const Json& json) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) {
+      std::cout << key << "\n";
+      for (const auto& [name, number] : value.items()) {
+        std::cout << absl::StreamFormat("  %-24s ", name)
+                  << (number.is_null()
+                          ? std::string("none")
+                          : absl::StrFormat("%.6g", number.get<double>()))
+                  << "\n";
+      }
+    } else {
+      std::cout << absl::StreamFormat(
+          "%-26s %s\n", key,
+          value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
+absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
+  if (absl::Status s = Check(flags); !s.ok()) return s;
+  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  options->sequences = static_cast<int>(flags.batch);
+  options->progress = MakeProgress(common, "packing weights");
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Load(flags.model, *options);
+  if (!engine.ok()) return engine.status();
+  const Plan& plan = (*engine)->plan();
+  if (flags.batch > plan.max_tokens()) {
+    return UsageError(absl::StrCat("--batch: the largest bucket takes ",
+                                   plan.max_tokens(), " tokens in a step"));
+  }
+  if (std::max(flags.prompt, flags.generate) > plan.context()) {
+    return UsageError(absl::StrCat(
+        "bench: --prompt and --generate must fit the context of ",
+        plan.context(), " positions: choose less, or a larger --context"));
+  }
+  Bench bench(engine->get(), flags);
+  const Progress progress = MakeProgress(common, "measuring");
+  std::vector<double> prefill, decode;
+  for (int64_t run = 0; run <= flags.repeat; ++run) {
+    if (progress) progress(static_cast<double>(run) / (flags.repeat + 1));
+    absl::StatusOr<double> p = bench.Prefill();
+    if (!p.ok()) return p.status();
+    absl::StatusOr<double> d = bench.Decode();
+    if (!d.ok()) return d.status();
+    if (run == 0) continue;
+    prefill.push_back(*p);
+    decode.push_back(*d);
+  }
+  if (progress) progress(1.0);
+  const auto rates = [](const std::vector<double>& all) -> Json {
+    const Rates r = Summary(all);
+    return {{"median", r.median}, {"min", r.min}, {"max", r.max}};
+  };
+  Json json = {{"prefill_tokens_per_second", rates(prefill)},
+               {"decode_tokens_per_second", rates(decode)},
+               {"load_seconds", (*engine)->load_seconds()},
+               {"peak_rss_bytes", PeakResidentBytes()},
+               {"threads", (*engine)->threads()},
+               {"isa", Name(plan.options.isa)},
+               {"prompt", flags.prompt},
+               {"generate", flags.generate},
+               {"batch", flags.batch},
+               {"repeat", flags.repeat},
+               {"allocations_per_decode_step",
+                static_cast<double>(bench.allocations()) / flags.generate}};
+  if (flags.limits) {
+    if (absl::Status s =
+            AddLimits(**engine, flags, flags.compile, common, &json);
+        !s.ok()) {
+      return s;
+    }
+  }
+  if (flags.json) {
+    PrintJson(json);
+  } else {
+    Print(json);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("bench", "Measures tokens per second");
+  command->add_option("MODEL", flags->model,
+                      "a .gguf or .weft file (default: the embedded model)");
+  const auto add = [&](const char* name, int64_t& value, const char* help) {
+    command->add_option(name, value, help)->capture_default_str();
+  };
+  add("--prompt", flags->prompt, "tokens of each prompt");
+  add("--generate", flags->generate, "tokens generated by each sequence");
+  add("--batch", flags->batch, "sequences at a time");
+  add("--repeat", flags->repeat, "runs that count");
+  command->add_flag("--limits", flags->limits,
+                    "measure the machine's limits too, and the share of them "
+                    "that is reached");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return RunBench(*flags, common); };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,264 @@
+// weft dump: the graph at any point of the pipeline.
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/command.h"
+#include "cli/graph_diff.h"
+#include "cli/output.h"
+#include "graph/dot.h"
+#include "graph/json.h"
+#include "graph/text_format.h"
+#include "ops/op_table.h"
+#include "passes/pipeline.h"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string model, after, before, diff, format = "text", layers, output;
+  std::string from_text, source;
+  int64_t bucket = 0;
+  bool has_bucket = false, list_passes = false;
+  CompileFlags compile;
+};
+
+absl::Status CheckPass(const char* flag, const std::string& name) {
+  const absl::Status s = CheckPassName(name);
+  return s.ok() ? s : UsageError(absl::StrCat(flag, ": ", s.message()));
+}
+
+// "A-B" or "A"; empty: all.
+absl::StatusOr<NodeFilter> Layers(const std::string& text) {
+  if (text.empty()) return NodeFilter();
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  int first, last;
+  if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
+      !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first) {
+    return UsageError(absl::StrCat("--layers: '", text,
+                                   "' is no range of blocks: write it like "
+                                   "0-3"));
+  }
+  return NodeFilter([first, last](const Node& node) {
+    const int block = BlockOf(node.name);
+    return block >= first && block <= last;
+  });
+}
+
+absl::StatusOr<std::string> Write(const Graph& graph, const Flags& flags) {
+  absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+  if (!show.ok()) return show.status();
+  if (flags.format == "dot") return ToDot(graph, *show);
+  if (flags.format == "json") return ToJson(graph, *show);
+  return Dump(graph, {*show, nullptr});
+}
+
+// The plan's graph of this bucket.
+absl::StatusOr<Graph> PickBucket(const Plan& plan, const Flags& flags) {
+  std::vector<std::string> sizes;
+  for (const Graph& graph : plan.buckets) {
+    if (!flags.has_bucket || graph.bounds.tokens == flags.bucket) {
+      if (flags.has_bucket) return graph;
+    }
+    sizes.push_back(absl::StrCat(graph.bounds.tokens));
+  }
+  if (!flags.has_bucket) return plan.buckets.back();
+  return UsageError(absl::StrCat("--bucket: no bucket of ", flags.bucket,
+                                 " tokens: there are ",
+                                 absl::StrJoin(sizes, ", ")));
+}
+
+class Pipeliner {
+ public:
+  Pipeliner(const GgufFile& file, const ModelOptions& options,
+            const Flags& flags)
+      : file_(file), options_(options), flags_(flags) {}
+
+  absl::StatusOr<Graph> After(const std::string& pass) {
+    absl::StatusOr<Plan> plan = CompileModel(file_, options_, nullptr, pass);
+    if (!plan.ok()) return plan.status();
+    return PickBucket(*plan, flags_);
+  }
+
+  absl::StatusOr<Graph> Before(const std::string& pass) {
+    std::string previous;
+    for (const PassEntry& entry : Pipeline()) {
+      if (pass == entry.name) break;
+      previous = entry.name;
+    }
+    if (!previous.empty()) return After(previous);
+    // As the loader wrote it.
+    std::optional<Graph> first;
+    absl::StatusOr<Plan> plan = CompileModel(
+        file_, options_,
+        [&](const std::string& name, int64_t, const Graph& graph) {
+          if (name.empty()) first = graph.Compact();
+        },
+        pass);
+    if (!plan.ok()) return plan.status();
+    absl::StatusOr<Graph> bucket = PickBucket(*plan, flags_);
+    if (!bucket.ok()) return bucket.status();
+    first->bounds = bucket->bounds;
+    return *std::move(first);
+  }
+
+ private:
+  const GgufFile& file_;
+  const ModelOptions& options_;
+  const Flags& flags_;
+};
+
+absl::StatusOr<std::string> FromText(const Flags& flags) {
+  absl::StatusOr<std::string> text = ReadTextFile(flags.from_text);
+  if (!text.ok()) return text.status();
+  const auto in_file = [&](const absl::Status& s) {
+    return absl::Status(s.code(),
+                        absl::StrCat(flags.from_text, ": ", s.message()));
+  };
+  absl::StatusOr<Graph> graph = Parse(*text);
+  if (!graph.ok()) return in_file(graph.status());
+  if (absl::Status s = VerifyGraph(*graph); !s.ok()) return in_file(s);
+  return Write(*graph, flags);
+}
+
+absl::StatusOr<std::string> FromModel(const Flags& flags,
+                                      const CommonFlags& common) {
+  absl::StatusOr<EngineOptions> engine = flags.compile.ToOptions(common);
+  if (!engine.ok()) return engine.status();
+  ModelOptions options = engine->model;
+  const bool inside =
+      !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
+  std::string model = flags.model;
+  if (IsPlanFile(model)) {
+    if (inside && flags.source.empty()) {
+      return UsageError(absl::StrCat(
+          model,
+          " is a plan and holds the final graph only: give --source "
+          "MODEL.gguf for --after, --before and --diff"));
+    }
+    absl::StatusOr<Plan> plan = LoadPlan(model, options);
+    if (!plan.ok()) return plan.status();
+    absl::StatusOr<Graph> graph = PickBucket(*plan, flags);
+    if (!graph.ok()) return graph.status();
+    if (!inside) return Write(*graph, flags);
+    // Compiled again as it was.
+    options.compile = plan->options;
+    options.graph.context = plan->context();
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      const Value& value = graph->value(id);
+      if (value.kind == ValueKind::kState) {
+        options.graph.kv_type = value.type.dtype;
+      }
+    }
+    model = flags.source;
+  }
+  absl::StatusOr<GgufFile> file = OpenModel(model);
+  if (!file.ok()) return file.status();
+  Pipeliner pipeline(*file, options, flags);
+  if (!flags.diff.empty()) {
+    absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+    if (!show.ok()) return show.status();
+    absl::StatusOr<Graph> before = pipeline.Before(flags.diff);
+    if (!before.ok()) return before.status();
+    absl::StatusOr<Graph> after = pipeline.After(flags.diff);
+    if (!after.ok()) return after.status();
+    return DiffGraphs(*before, *after, absl::StrCat("before ", flags.diff),
+                      absl::StrCat("after ", flags.diff), *show);
+  }
+  absl::StatusOr<Graph> graph = flags.before.empty()
+                                    ? pipeline.After(flags.after)
+                                    : pipeline.Before(flags.before);
+  if (!graph.ok()) return graph.status();
+  return Write(*graph, flags);
+}
+
+absl::Status CheckFlags(const Flags& flags) {
+  if (!flags.after.empty() + !flags.before.empty() + !flags.diff.empty() > 1) {
+    return UsageError(
+        "dump: give one of --after (or --stop-after), --before and --diff");
+  }
+  const std::pair<const char*, const std::string*> passes[] = {
+      {"--after", &flags.after},
+      {"--before", &flags.before},
+      {"--diff", &flags.diff}};
+  for (const auto& [flag, name] : passes) {
+    if (name->empty()) continue;
+    if (absl::Status s = CheckPass(flag, *name); !s.ok()) return s;
+  }
+  const std::string& format = flags.format;
+  if (format == "html" || format == "svg" || format == "pb") {
+    return UsageError(absl::StrCat("--format: ", format,
+                                   " is not supported yet: use text, dot or "
+                                   "json"));
+  }
+  if (format != "text" && format != "dot" && format != "json") {
+    return UsageError(absl::StrCat("--format: unknown format '", format,
+                                   "': use text, dot or json"));
+  }
+  if (!flags.diff.empty() && format != "text") {
+    return UsageError("--diff: a difference is text: leave out --format");
+  }
+  return Layers(flags.layers).status();
+}
+
+absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,
+                                bool has_model) {
+  if (flags.list_passes) {
+    for (const PassEntry& pass : Pipeline()) std::cout << pass.name << "\n";
+    return kExitOk;
+  }
+  if (absl::Status s = CheckFlags(flags); !s.ok()) return s;
+  if (has_model == !flags.from_text.empty()) {
+    return UsageError("dump: give either MODEL or --from-text FILE");
+  }
+  absl::StatusOr<std::string> text =
+      has_model ? FromModel(flags, common) : FromText(flags);
+  if (!text.ok()) return text.status();
+  if (absl::Status s = WriteResult(flags.output, *text); !s.ok()) return s;
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "dump", "The graph at any point of the pipeline (default: the end)");
+  CLI::Option* model = command->add_option(
+      "MODEL", flags->model, "a .gguf or .weft file; \"\" is the embedded one");
+  command->add_option("--after,--stop-after", flags->after,
+                      "the graph after this pass");
+  command->add_option("--before", flags->before, "the graph before this pass");
+  command->add_option("--diff", flags->diff,
+                      "what this pass changed, as a unified diff");
+  CLI::Option* bucket =
+      command->add_option("--bucket", flags->bucket,
+                          "the graph for this many tokens (default: the "
+                          "largest)");
+  command->add_option("--format", flags->format, "text, dot or json")
+      ->capture_default_str();
+  command->add_option("--layers", flags->layers,
+                      "only the nodes of these blocks, A-B");
+  command->add_option("-o", flags->output, "write to this file");
+  command->add_flag("--list-passes", flags->list_passes,
+                    "the names of the passes, in order");
+  command->add_option("--from-text", flags->from_text,
+                      "reads a graph from this file, verifies and prints it; "
+                      "- is stdin");
+  command->add_option("--source", flags->source,
+                      "the model file that a .weft was compiled from");
+  flags->compile.AddTo(*command);
+  command->callback([flags, model, bucket, &common, action] {
+    flags->has_bucket = bucket->count() > 0;
+    const bool has_model = model->count() > 0;
+    *action = [flags, has_model, &common] {
+      return DumpCommand(*flags, common, has_model);
+    };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,282 @@
+// weft inspect: what a model file holds and what its plan takes.
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "models/default_model.h"
+#include "ops/op_table.h"
+#include "runtime/cpus.h"
+#include "xxhash.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string model;
+  bool hash = false, json = false;
+  CompileFlags compile;
+};
+
+// XXH3, 64 bits, as 16 hexadecimal digits.
+std::string Hash(absl::Span<const uint8_t> bytes) {
+  return absl::StrFormat("%016x", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+// Of the file as it lies on disk; of a split model, of the part named.
+absl::StatusOr<std::string> HashOfFile(const std::string& path) {
+  if (path.empty()) return Hash(DefaultModel());
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
+      MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  return Hash((*file)->bytes());
+}
+
+std::map<std::string, int> KernelsOf(const Graph& graph) {
+  std::map<std::string, int> kernels;
+  for (NodeId id : graph.order()) {
+    const std::string kernel = graph.node(id).attributes.String("kernel");
+    if (!kernel.empty()) ++kernels[kernel];
+  }
+  return kernels;
+}
+
+Json ModelJson(const ModelInfo& model) {
+  return {{"architecture", model.architecture},
+          {"name", model.name},
+          {"parameters", model.parameters},
+          {"context_length", model.context_length},
+          {"vocabulary", model.vocabulary_size},
+          {"embedding_length", model.embedding_length},
+          {"block_count", model.block_count},
+          {"feed_forward_length", model.feed_forward_length},
+          {"head_count", model.head_count},
+          {"head_count_kv", model.head_count_kv},
+          {"file_bytes", model.file_bytes}};
+}
+
+Json PlanJson(const Plan& plan, int threads) {
+  const PlanMemory memory = MemoryOf(plan, 1, 1);
+  const Graph& last = plan.buckets.back();
+  int steps = 0;
+  for (NodeId id : last.order()) {
+    if (!OpOf(last.node(id)).view) ++steps;
+  }
+  Json buckets = Json::array();
+  for (const Graph& graph : plan.buckets) {
+    buckets.push_back(
+        {{"tokens", graph.bounds.tokens},
+         {"arena_bytes", graph.arena.bytes},
+         {"arena_lower_bound", graph.arena.lower_bound},
+         {"sum_of_intermediates", graph.arena.sum_of_intermediates},
+         {"kernels", KernelsOf(graph)}});
+  }
+  Json passes = Json::array();
+  for (const PassRecord& pass : plan.passes) {
+    passes.push_back({{"name", pass.name},
+                      {"nodes_before", pass.nodes_before},
+                      {"nodes_after", pass.nodes_after},
+                      {"seconds", pass.seconds}});
+  }
+  const double overhead =
+      memory.source_weights == 0
+          ? 0.0
+          : static_cast<double>(memory.weights) / memory.source_weights - 1.0;
+  return {{"nodes", last.order().size()},
+          {"nodes_before", plan.nodes_before},
+          {"steps", steps},
+          {"context", plan.context()},
+          {"isa", Name(plan.options.isa)},
+          {"threads", threads},
+          {"buckets", std::move(buckets)},
+          {"weight_bytes", memory.weights},
+          {"source_weight_bytes", memory.source_weights},
+          {"packed_overhead", overhead},
+          {"kv_bytes_per_token", memory.kv_per_token},
+          {"kv_bytes", memory.kv},
+          {"scratch_bytes", memory.thread_scratch * threads},
+          {"logits_bytes", memory.logits},
+          {"tokenizer_bytes", memory.tokenizer},
+          {"peak_bytes", memory.peak(threads)},
+          {"kernels", KernelsOf(last)},
+          {"passes", std::move(passes)}};
+}
+
+Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
+  Json tensors = Json::array();
+  for (const TensorInfo& info : model.tensors) {
+    Json tensor = {{"name", info.name},
+                   {"type", UpperName(info.type)},
+                   {"shape", info.shape},
+                   {"bytes", info.bytes},
+                   {"offset", info.offset}};
+    if (hashed != nullptr) {
+      const GgufTensor* data = hashed->FindTensor(info.name);
+      if (data != nullptr) tensor["xxh3"] = Hash(data->data);
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// A file without tensors: a vocabulary alone.
+ModelInfo VocabularyInfo(const GgufFile& file) {
+  const auto text = [&](const char* key) {
+    const GgufValue* value = file.FindValue(key);
+    const std::optional<absl::string_view> found =
+        value == nullptr ? std::nullopt : value->ToString();
+    return std::string(found.value_or(""));
+  };
+  ModelInfo model;
+  model.architecture = text("general.architecture");
+  model.name = text("general.name");
+  model.file_bytes = file.file_bytes();
+  if (const GgufValue* tokens = file.FindValue("tokenizer.ggml.tokens")) {
+    model.vocabulary_size = static_cast<int64_t>(tokens->count());
+  }
+  return model;
+}
+
+// Names of files are for people here: nothing in them may move the cursor.
+std::string Plain(const std::string& text) {
+  std::string plain = text;
+  for (char& c : plain) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return plain;
+}
+
+void PrintValue(const std::string& key, const Json& value) {
+  std::cout << absl::StreamFormat(
+      "  %-22s %s\n", key,
+      value.is_string() ? Plain(value.get<std::string>()) : value.dump());
+}
+
+void PrintPlan(const Json& plan) {
+  std::cout << "\nplan\n";
+  for (const auto& [key, value] : plan.items()) {
+    if (!value.is_structured()) PrintValue(key, value);
+  }
+  std::cout << "\nbuckets       arena  lower bound  sum of intermediates\n";
+  for (const Json& b : plan["buckets"]) {
+    std::cout << absl::StreamFormat(
+        "  %5d  %10d   %10d            %10d\n", b["tokens"].get<int64_t>(),
+        b["arena_bytes"].get<int64_t>(), b["arena_lower_bound"].get<int64_t>(),
+        b["sum_of_intermediates"].get<int64_t>());
+  }
+  std::cout << "\nkernels of the smallest and of the largest bucket\n";
+  const Json &first = plan["buckets"].front()["kernels"],
+             &last = plan["kernels"];
+  Json all = first;
+  all.update(last);
+  for (const auto& [name, unused] : all.items()) {
+    std::cout << absl::StreamFormat("  %5d  %5d  %s\n", first.value(name, 0),
+                                    last.value(name, 0), name);
+  }
+  std::cout << "\npasses                   nodes           seconds\n";
+  for (const Json& p : plan["passes"]) {
+    std::cout << absl::StreamFormat(
+        "  %-20s  %4d -> %4d    %.6f\n", p["name"].get<std::string>(),
+        p["nodes_before"].get<int>(), p["nodes_after"].get<int>(),
+        p["seconds"].get<double>());
+  }
+}
+
+void Print(const Json& result, const GgufFile* file) {
+  std::cout << "model\n";
+  for (const auto& [key, value] : result["model"].items()) {
+    PrintValue(key, value);
+  }
+  if (file != nullptr) {
+    std::cout << "\nmetadata\n";
+    for (const GgufKeyValue& entry : file->metadata()) {
+      std::cout << absl::StreamFormat(
+          "  %-40s %s\n", Plain(std::string(entry.key)), entry.value.Print());
+    }
+  }
+  std::cout << "\ntensors\n";
+  for (const Json& t : result["tensors"]) {
+    std::cout << absl::StreamFormat(
+        "  %-32s %-6s %-18s %12d bytes at %d", Plain(t["name"]),
+        t["type"].get<std::string>(), t["shape"].dump(),
+        t["bytes"].get<int64_t>(), t["offset"].get<int64_t>());
+    if (t.contains("xxh3")) {
+      std::cout << "  " << t["xxh3"].get<std::string>();
+    }
+    std::cout << "\n";
+  }
+  if (!result["plan"].is_null()) PrintPlan(result["plan"]);
+}
+
+absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
+  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  const int threads =
+      options->threads > 0 ? options->threads : DefaultThreads();
+  std::optional<GgufFile> file;
+  ModelInfo model;
+  Json plan_json;
+  if (IsPlanFile(flags.model)) {
+    absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
+    if (!plan.ok()) return plan.status();
+    model = plan->model;
+    plan_json = PlanJson(*plan, threads);
+  } else {
+    absl::StatusOr<GgufFile> opened = OpenModel(flags.model);
+    if (!opened.ok()) return opened.status();
+    file = *std::move(opened);
+    if (file->tensors().empty() &&
+        file->FindValue("tokenizer.ggml.tokens") != nullptr) {
+      model = VocabularyInfo(*file);
+    } else {
+      absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
+      if (!plan.ok()) return plan.status();
+      model = plan->model;
+      plan_json = PlanJson(*plan, threads);
+    }
+  }
+  Json result;
+  result["model"] = ModelJson(model);
+  if (flags.hash) {
+    absl::StatusOr<std::string> hash = HashOfFile(flags.model);
+    if (!hash.ok()) return hash.status();
+    result["model"]["xxh3"] = *hash;
+  }
+  result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
+  result["plan"] = std::move(plan_json);
+  if (flags.json) {
+    PrintJson(result);
+  } else {
+    Print(result, file ? &*file : nullptr);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Metadata and tensors of a model, and a summary of its plan");
+  command
+      ->add_option("MODEL", flags->model,
+                   "a .gguf or .weft file; \"\" is the embedded one")
+      ->required();
+  command->add_flag("--hash", flags->hash,
+                    "xxh3 of every tensor and of the file");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Inspect(*flags, common); };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// Ctrl-C: the process ends with 130, cleanly.
+//
+// By default at once: temporary files are removed and nothing else needs
+// cleaning. While an engine generates, it is asked to stop, so that what was
+// begun is finished in form; a second Ctrl-C does not wait for it.
+#pragma once
+
+#include <string>
+
+#include "runtime/engine.h"
+
+namespace weft {
+
+// Once, at the start of main. Also: writing to a closed pipe is an error and no
+// signal.
+void InstallSignals();
+
+// Whether Ctrl-C was pressed.
+bool Interrupted();
+
+// While this lives, Ctrl-C cancels the engine instead of ending the process.
+// One at a time.
+class CancelOnInterrupt {
+ public:
+  explicit CancelOnInterrupt(Engine* engine);
+  ~CancelOnInterrupt();
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+};
+
+// While this lives, Ctrl-C removes the temporary file under which `path` is
+// being written (TemporaryName). One at a time.
+class RemoveOnInterrupt {
+ public:
+  explicit RemoveOnInterrupt(const std::string& path);
+  ~RemoveOnInterrupt();
+  RemoveOnInterrupt(const RemoveOnInterrupt&) = delete;
+  RemoveOnInterrupt& operator=(const RemoveOnInterrupt&) = delete;
+
+ private:
+  std::string temporary_;
+};
+
+// The name that WriteFile and the writers of model files use until a file is
+// whole.
+std::string TemporaryName(const std::string& path);
+
+}  // namespace weft

@@ -1,0 +1,137 @@
+// weft perplexity: how well a model foretells a text.
+//
+// The text is cut into windows as long as the context, each `stride` tokens
+// after the one before. A window is run from an empty cache, with BOS in front
+// where the vocabulary adds one, and of its tokens those count that no earlier
+// window counted: so each token counts once, and all but those of the first
+// window are seen with at least context - stride tokens before them. Smaller
+// strides cost more and give lower (truer) figures. The nll is the mean
+// negative log-likelihood per token, in nats; the perplexity is exp(nll).
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string model, file;
+  int64_t stride = 0;
+  bool json = false;
+  CompileFlags compile;
+};
+
+struct Total {
+  double nll = 0;
+  int64_t tokens = 0;
+};
+
+// Adds what `window` says of its tokens from `first` on.
+absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
+                   int64_t first, Total* total) {
+  std::vector<int64_t> positions;
+  for (int64_t i = first; i < static_cast<int64_t>(window.size()); ++i) {
+    positions.push_back(i - 1);
+  }
+  // At most 64 MB of logits at once; results do not depend on it.
+  const int64_t chunk = std::clamp<int64_t>(
+      (int64_t{1} << 24) / engine.plan().model.vocabulary_size, 1, 512);
+  return engine.Evaluate(
+      window, positions, chunk,
+      [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
+        absl::StatusOr<double> p = LogProbability(logits, window[position + 1]);
+        if (!p.ok()) return p.status();
+        total->nll -= *p;
+        ++total->tokens;
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
+  if (flags.stride < 0) return UsageError("--stride: want a number from 1");
+  absl::StatusOr<std::string> text = ReadTextFile(flags.file);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      LoadEngine(flags.model, flags.compile, common);
+  if (!engine.ok()) return engine.status();
+  const Tokenizer& tokenizer = (*engine)->tokenizer();
+  EncodeOptions plain;
+  plain.add_special = false;
+  plain.parse_special = false;
+  absl::StatusOr<std::vector<int32_t>> ids = tokenizer.Encode(*text, plain);
+  if (!ids.ok()) return ids.status();
+  std::vector<int32_t> head;
+  if (tokenizer.add_bos()) head.push_back(tokenizer.bos());
+  const int64_t count = static_cast<int64_t>(ids->size());
+  const int64_t length =
+      (*engine)->plan().context() - static_cast<int64_t>(head.size());
+  const int64_t stride =
+      flags.stride > 0 ? flags.stride : std::max<int64_t>(1, length / 2);
+  // The first token of a window can only be foretold from BOS.
+  const int64_t most = (*engine)->plan().context() - 1;
+  if (stride > most) {
+    return UsageError(absl::StrCat("--stride: want at most ", most,
+                                   ": the context is ", most + 1));
+  }
+  if (count + static_cast<int64_t>(head.size()) < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("text too short: ", flags.file, ": it has ", count,
+                     " tokens: give a longer one"));
+  }
+  const Progress progress = MakeProgress(common, "perplexity");
+  Total total;
+  // Of a text without BOS the first token cannot be foretold.
+  int64_t counted = head.empty() ? 1 : 0;
+  for (int64_t begin = 0; counted < count; begin += stride) {
+    const int64_t end = std::min(count, begin + length);
+    std::vector<int32_t> window = head;
+    window.insert(window.end(), ids->begin() + begin, ids->begin() + end);
+    const int64_t first = static_cast<int64_t>(head.size()) + counted - begin;
+    if (absl::Status s = Score(**engine, window, first, &total); !s.ok()) {
+      return s;
+    }
+    counted = end;
+    if (progress) progress(static_cast<double>(end) / count);
+  }
+  const double nll = total.nll / total.tokens;
+  if (flags.json) {
+    PrintJson({{"perplexity", std::exp(nll)},
+               {"tokens", total.tokens},
+               {"nll", nll}});
+  } else {
+    std::cout << absl::StreamFormat(
+        "perplexity %.4f over %d tokens (%.6f nats per token)\n", std::exp(nll),
+        total.tokens, nll);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("perplexity", "How well a model foretells a text");
+  command
+      ->add_option("MODEL", flags->model,
+                   "a .gguf or .weft file; \"\" is the embedded one")
+      ->required();
+  command->add_option("-f,--file", flags->file, "the text; - is stdin")
+      ->required();
+  command->add_option("--stride", flags->stride,
+                      "tokens from window to window (default: half of what "
+                      "the context holds)");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Perplexity(*flags, common); };
+  });
+}
+
+}  // namespace weft

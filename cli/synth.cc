@@ -1,0 +1,78 @@
+// weft synth: a model of a given shape with random weights.
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "loaders/model_shape.h"
+#include "loaders/quantization_mix.h"
+#include "loaders/synthesize.h"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string output;
+  SynthesizeOptions options;
+};
+
+absl::StatusOr<int> Synth(const Flags& flags, const CommonFlags& common) {
+  const SynthesizeOptions& options = flags.options;
+  if (absl::Status s =
+          QuantizationMix::Parse(options.type, options.tensor_types).status();
+      !s.ok()) {
+    return UsageError(s.message());
+  }
+  // A name that is none is wrong usage; a file that is bad is a failure.
+  if (absl::Status s = FindModelShape(options.shape).status();
+      !s.ok() && !absl::EndsWith(options.shape, ".json")) {
+    return UsageError(s.message());
+  }
+  const RemoveOnInterrupt cleanup(flags.output);
+  absl::StatusOr<SynthesizeReport> report =
+      SynthesizeModel(options, flags.output);
+  if (!report.ok()) return report.status();
+  if (!common.quiet) {
+    for (const std::string& warning : report->warnings) {
+      std::cerr << "weft: " << warning << "\n";
+    }
+  }
+  std::cout << absl::StreamFormat("%s: %d parameters, tensor data %d bytes\n",
+                                  flags.output, report->parameters,
+                                  report->tensor_bytes);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "synth",
+      "Writes a model of a given shape with random weights, for benchmarks");
+  command
+      ->add_option("--shape", flags->options.shape,
+                   "tinyllama-1.1b, llama-3.2-1b, llama-3-8b, qwen2-0.5b, "
+                   "smollm-135m, or a .json file")
+      ->required();
+  command
+      ->add_option("--type", flags->options.type,
+                   "a type (Q4_0, Q8_0, Q6_K ...) or a mix (Q4_K_M ...)")
+      ->required();
+  command
+      ->add_option("--tensor-type", flags->options.tensor_types,
+                   "PATTERN=TYPE for the matrices whose names match; may come "
+                   "several times")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--seed", flags->options.seed, "of the random weights")
+      ->capture_default_str();
+  command->add_option("-o", flags->output, "the file to write")->required();
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Synth(*flags, common); };
+  });
+}
+
+}  // namespace weft

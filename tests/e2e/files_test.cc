@@ -1,0 +1,177 @@
+// Commands that write model files, and those that need a vocabulary only.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+const std::string kModel = SmallModel("00-valid.gguf");
+
+TEST(Tokenize, TextComesBack) {
+  for (const char* text : {"hello", " two  spaces ", "",
+                           "\xF0\x9F\xA6\x99 llama", "-dash", "line\nbreak"}) {
+    const std::string ids =
+        WeftOut({"tokenize", kModel, "--no-special", "--", text});
+    EXPECT_EQ(ids.back(), '\n');
+    const std::string joined = ids.substr(0, ids.size() - 1);
+    EXPECT_EQ(joined.find_first_not_of("0123456789,"), std::string::npos);
+    EXPECT_EQ(WeftOut({"detokenize", kModel, joined}),
+              std::string(text) + "\n");
+  }
+}
+
+TEST(Tokenize, GivesTheIdsOfTheReference) {
+  EXPECT_EQ(WeftOut({"tokenize", kModel, "hello"}), "1,286,264,290\n");
+  EXPECT_EQ(WeftOut({"tokenize", kModel, "hello", "--no-bos"}),
+            "286,264,290\n");
+}
+
+TEST(Tokenize, ReadsFilesAsTheyAre) {
+  const std::string path = TemporaryPath("text.txt");
+  WriteTextFile(path, "hello\n");
+  RunOptions options;
+  options.input = "hello\n";
+  const std::string ids = WeftOut({"tokenize", kModel, "hello\n"});
+  EXPECT_EQ(WeftOut({"tokenize", kModel, "-f", path}), ids);
+  EXPECT_EQ(WeftOut({"tokenize", kModel, "-f", "-"}, options), ids);
+}
+
+TEST(Tokenize, JsonIsValidForHalfCharacters) {
+  const nlohmann::json json =
+      WeftJson({"tokenize", kModel, "\xF0\x9F\xA6\x99", "--json", "--no-bos"});
+  ASSERT_EQ(json["tokens"].size(), json["pieces"].size());
+  std::string bytes;
+  for (const nlohmann::json& piece : json["pieces"]) {
+    if (piece.is_string()) {
+      bytes += piece.get<std::string>();
+    } else {
+      for (int byte : piece) bytes += static_cast<char>(byte);
+    }
+  }
+  EXPECT_EQ(bytes, " \xF0\x9F\xA6\x99");
+}
+
+TEST(Tokenize, ControlTokensInTextAndASecondBos) {
+  const RunResult twice = Weft({"tokenize", kModel, "<s>hello"});
+  EXPECT_EQ(twice.exit_code, 0);
+  EXPECT_EQ(twice.out.rfind("1,", 0), 0u);
+  EXPECT_NE(twice.out.rfind("1,1,", 0), 0u) << twice.out;
+  EXPECT_NE(twice.err.find("BOS"), std::string::npos);
+  const RunResult quiet = Weft({"tokenize", kModel, "<s>hello", "--quiet"});
+  EXPECT_EQ(quiet.err, "");
+  EXPECT_EQ(quiet.out, twice.out);
+  const RunResult plain =
+      Weft({"tokenize", kModel, "<s>hello", "--no-special"});
+  EXPECT_EQ(plain.err, "");
+  EXPECT_GT(plain.out.size(), twice.out.size());
+}
+
+TEST(Tokenize, AVocabularyAloneSuffices) {
+  const char* folder = std::getenv("WEFT_VOCAB_DIR");
+  const std::string model =
+      std::string(folder != nullptr ? folder : "../shared/vocab") +
+      "/ggml-vocab-llama-spm.gguf";
+  if (access(model.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << model;
+  EXPECT_EQ(WeftOut({"tokenize", model, "Hello world"}), "1,15043,3186\n");
+  EXPECT_EQ(WeftOut({"detokenize", model, "1,15043,3186"}), "Hello world\n");
+  EXPECT_EQ(WeftJson({"inspect", model, "--json"})["model"]["vocabulary"],
+            32000);
+}
+
+TEST(Quantize, TheResultRunsAndSaysNearlyTheSame) {
+  // From the small float model: 32 columns, whole blocks of Q8_0.
+  const std::string path = TemporaryPath("q8.gguf");
+  EXPECT_NE(WeftOut({"quantize", kModel, path, "Q8_0"}).find(path),
+            std::string::npos);
+  const auto logits = [](const std::string& model) {
+    const std::string rows = TemporaryPath("quantized.bin");
+    WeftOut({"eval", model, "--tokens", "1,286,264,290", "--logits", rows});
+    return ReadFile(rows);
+  };
+  const std::string before = logits(kModel), after = logits(path);
+  ASSERT_EQ(before.size(), after.size());
+  const float* a = reinterpret_cast<const float*>(before.data());
+  const float* b = reinterpret_cast<const float*>(after.data());
+  double worst = 0;
+  for (size_t i = 0; i < before.size() / 4; ++i) {
+    worst = std::max(worst, std::abs(double{a[i]} - b[i]));
+  }
+  EXPECT_LT(worst, 0.15);
+  EXPECT_GT(worst, 0);
+}
+
+TEST(Quantize, RowsThatDoNotFitAreWarnedAbout) {
+  const RunResult result =
+      Weft({"quantize", kModel, TemporaryPath("q4k.gguf"), "Q4_K"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("no multiple"), std::string::npos) << result.err;
+  EXPECT_EQ(Weft({"run", TemporaryPath("q4k.gguf"), "-n", "2"}).exit_code, 0);
+}
+
+TEST(Quantize, NothingIsLeftAfterAFailure) {
+  const std::string path = TemporaryPath("never.gguf");
+  ExpectError(Weft({"quantize", "", path, "Q4_0"}), 1);
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
+TEST(Synth, MakesAModelThatInspectsAndRuns) {
+  const std::string shape = TemporaryPath("shape.json");
+  WriteTextFile(shape, R"({"embedding_length": 64, "block_count": 2,
+      "feed_forward_length": 128, "head_count": 4, "head_count_kv": 2,
+      "vocabulary_size": 512, "context_length": 128})");
+  const std::string path = TemporaryPath("synth.gguf");
+  const std::vector<std::string> arguments = {
+      "synth", "--shape", shape, "--type", "Q4_0", "--seed", "3", "-o", path};
+  WeftOut(arguments);
+  const std::string first = ReadFile(path);
+  WeftOut(arguments);
+  EXPECT_TRUE(ReadFile(path) == first);
+  const nlohmann::json json = WeftJson({"inspect", path, "--json"});
+  EXPECT_EQ(json["model"]["block_count"], 2);
+  EXPECT_EQ(json["model"]["vocabulary"], 512);
+  EXPECT_EQ(json["model"]["context_length"], 128);
+  EXPECT_GE(json["plan"]["packed_overhead"], -0.001);
+  EXPECT_LT(json["plan"]["packed_overhead"], 0.2);
+  EXPECT_EQ(WeftJson({"run", path, "-p", "hello", "-n", "4", "--json"})
+                .value("stop_reason", ""),
+            "length");
+}
+
+TEST(Synth, ABadShapeFileIsAFailure) {
+  const std::string shape = TemporaryPath("bad.json");
+  WriteTextFile(shape, "{\"embedding_length\": ");
+  ExpectError(Weft({"synth", "--shape", shape, "--type", "Q4_0", "-o",
+                    TemporaryPath("bad.gguf")}),
+              1);
+}
+
+TEST(Bench, JsonHasTheKeysOfTheContract) {
+  for (const char* batch : {"1", "3"}) {
+    const nlohmann::json json =
+        WeftJson({"bench", "--prompt", "16", "--generate", "8", "--batch",
+                  batch, "--repeat", "2", "--limits", "--json"});
+    for (const char* rate :
+         {"prefill_tokens_per_second", "decode_tokens_per_second"}) {
+      EXPECT_GT(json[rate]["min"], 0);
+      EXPECT_LE(json[rate]["min"], json[rate]["median"]);
+      EXPECT_LE(json[rate]["median"], json[rate]["max"]);
+    }
+    EXPECT_GT(json["load_seconds"], 0);
+    EXPECT_GT(json["peak_rss_bytes"], 1 << 20);
+    EXPECT_GE(json["threads"], 1);
+    EXPECT_TRUE(json["isa"].is_string());
+    EXPECT_EQ(json["allocations_per_decode_step"], 0);
+    for (const char* key :
+         {"int8_ops", "bf16_flops", "f32_flops", "read_bytes_per_second"}) {
+      EXPECT_TRUE(json["limits"].contains(key)) << key;
+    }
+    EXPECT_GT(json["shares"]["decode_of_read_bytes"], 0);
+  }
+}
+
+}  // namespace
+}  // namespace weft

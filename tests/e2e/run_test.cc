@@ -1,0 +1,203 @@
+// weft run and weft eval: text and numbers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+std::vector<int> Greedy(const std::string& model, int count,
+                        std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"run",
+                                        model,
+                                        "-p",
+                                        "hello",
+                                        "--temperature",
+                                        "0",
+                                        "--repeat-penalty",
+                                        "1",
+                                        "-n",
+                                        std::to_string(count),
+                                        "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const nlohmann::json json = WeftJson(arguments);
+  EXPECT_TRUE(json.contains("tokens")) << json;
+  return json.value("tokens", std::vector<int>());
+}
+
+TEST(Run, GreedyTokensAreThoseOfTheReference) {
+  const nlohmann::json reference =
+      nlohmann::json::parse(ReadFile(SmallModel("reference.json")));
+  for (const auto& [file, entry] : reference.items()) {
+    EXPECT_EQ(Greedy(SmallModel(file), entry["greedy"].size()),
+              entry["greedy"].get<std::vector<int>>())
+        << file;
+  }
+}
+
+TEST(Run, HarmlessOdditiesOfAFileDoNotChangeTheResult) {
+  const std::vector<int> plain = Greedy(SmallModel("00b-valid-micro.gguf"), 8);
+  EXPECT_EQ(Greedy(SmallModel("26-v2.gguf"), 8), plain);
+  EXPECT_EQ(Greedy(SmallModel("18-align-64.gguf"), 8), plain);
+  EXPECT_EQ(Greedy(SmallModel("48-no-kv-heads-mha.gguf"), 8).size(), 8u);
+  EXPECT_EQ(
+      Greedy(SmallModel("49-ctx-4294967295.gguf"), 8, {"--context", "64"}),
+      plain);
+}
+
+TEST(Run, HugeContextIsCapped) {
+  const nlohmann::json json =
+      WeftJson({"inspect", SmallModel("49-ctx-4294967295.gguf"), "--json"});
+  EXPECT_EQ(json["plan"]["context"], 4096);
+}
+
+TEST(Run, TextIsWhatJsonSaysAndOneNewline) {
+  const std::vector<std::string> arguments = {
+      "run", "-p", "It is a truth", "-n", "20", "--seed", "9"};
+  std::vector<std::string> as_json = arguments;
+  as_json.push_back("--json");
+  const nlohmann::json json = WeftJson(as_json);
+  EXPECT_EQ(WeftOut(arguments), json["text"].get<std::string>() + "\n");
+  EXPECT_EQ(json["generated_tokens"], json["tokens"].size());
+  EXPECT_EQ(json["seed"], 9);
+  for (const char* key :
+       {"prompt_tokens", "generated_tokens", "text", "tokens",
+        "prefill_seconds", "decode_seconds", "seed", "stop_reason"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+}
+
+TEST(Run, SameSeedSameTextOtherSeedOtherText) {
+  const auto run = [](const char* seed) {
+    return WeftOut({"run", "-n", "30", "--seed", seed});
+  };
+  EXPECT_EQ(run("3"), run("3"));
+  EXPECT_NE(run("3"), run("4"));
+}
+
+TEST(Run, DefaultPromptIsNoPartOfTheText) {
+  const std::string prompt = "It is a truth universally acknowledged, that";
+  EXPECT_EQ(WeftOut({"run", "-n", "12", "--seed", "1"}),
+            WeftOut({"run", "-n", "12", "--seed", "1", "-p", prompt}));
+}
+
+TEST(Run, PromptFromFileOrStandardInputIsTheSamePrompt) {
+  const std::string prompt = "Emma Woodhouse, handsome,";
+  const std::string path = TemporaryPath("prompt.txt");
+  WriteTextFile(path, prompt);
+  const std::string expected =
+      WeftOut({"run", "-n", "8", "--seed", "1", "-p", prompt});
+  EXPECT_EQ(WeftOut({"run", "-n", "8", "--seed", "1", "-f", path}), expected);
+  RunOptions options;
+  options.input = prompt;
+  EXPECT_EQ(WeftOut({"run", "-n", "8", "--seed", "1", "-f", "-"}, options),
+            expected);
+}
+
+TEST(Run, StopsAtTheEndOfTheContextOrShiftsIt) {
+  const std::string model = SmallModel("00-valid.gguf");
+  const std::vector<std::string> arguments = {
+      "run", model, "-p", "hello", "--seed", "1", "-n", "200", "--json"};
+  const nlohmann::json stopped = WeftJson(arguments);
+  if (stopped["stop_reason"] == "context") {
+    EXPECT_EQ(stopped["prompt_tokens"].get<int>() +
+                  stopped["generated_tokens"].get<int>(),
+              65);  // the last one is drawn from the full context
+  }
+  std::vector<std::string> shifting = arguments;
+  shifting.insert(shifting.end(), {"--context-overflow", "shift"});
+  const nlohmann::json shifted = WeftJson(shifting);
+  EXPECT_NE(shifted["stop_reason"], "context");
+}
+
+TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
+  std::string prompt;
+  for (int i = 0; i < 40; ++i) prompt += "hello ";
+  const RunResult result =
+      Weft({"run", SmallModel("00-valid.gguf"), "-p", prompt});
+  ExpectError(result, 1);
+  EXPECT_NE(result.err.find("64"), std::string::npos) << result.err;
+}
+
+// Byte for byte, whatever cuts the work: the promise of the README.
+TEST(Eval, LogitsDoNotDependOnChunkOrThreads) {
+  const std::string text =
+      "She was the youngest of the two daughters of a most affectionate, "
+      "indulgent father; and had, in consequence of her sister's marriage, "
+      "been mistress of his house from a very early period.";
+  for (const char* isa : {"avx2", "avx512bf16"}) {
+    std::string first;
+    for (const char* threads : {"1", "2"}) {
+      for (const char* chunk : {"1", "7", "512"}) {
+        const std::string path = TemporaryPath("logits.bin");
+        WeftOut({"eval", "", "--text", text, "--isa", isa, "--threads", threads,
+                 "--chunk", chunk, "--logits", path});
+        const std::string logits = ReadFile(path);
+        if (first.empty()) first = logits;
+        EXPECT_GT(logits.size(), 2048u * 4 * 20);
+        EXPECT_TRUE(logits == first) << isa << " " << threads << " " << chunk;
+      }
+    }
+  }
+}
+
+TEST(Eval, JsonSaysWhatTheLogitsSay) {
+  const std::string path = TemporaryPath("rows.bin");
+  const nlohmann::json json =
+      WeftJson({"eval", SmallModel("00-valid.gguf"), "--tokens", "1,286,264",
+                "--positions", "0,2", "--logits", path, "--json"});
+  EXPECT_EQ(json["tokens"], (std::vector<int>{1, 286, 264}));
+  EXPECT_EQ(json["positions"], (std::vector<int>{0, 2}));
+  const std::string bytes = ReadFile(path);
+  ASSERT_EQ(bytes.size(), 2u * 300 * 4);
+  const float* row = reinterpret_cast<const float*>(bytes.data());
+  EXPECT_EQ(json["argmax"][0], std::max_element(row, row + 300) - row);
+  double sum = 0;
+  for (int i = 0; i < 300; ++i) sum += std::exp(double{row[i]});
+  EXPECT_NEAR(json["logprob_of_next"][0].get<double>(),
+              row[286] - std::log(sum), 1e-6);
+  EXPECT_TRUE(json["logprob_of_next"][1].is_null());
+}
+
+TEST(Perplexity, IsTheExponentialOfWhatEvalSays) {
+  const std::string path = TemporaryPath("short.txt");
+  const std::string text = "It was a very pleasant evening.";
+  WriteTextFile(path, text);
+  const nlohmann::json json =
+      WeftJson({"perplexity", "", "-f", path, "--json"});
+  const nlohmann::json eval = WeftJson({"eval", "", "--text", text, "--json"});
+  double nll = 0;
+  int count = 0;
+  for (const nlohmann::json& p : eval["logprob_of_next"]) {
+    if (p.is_null()) continue;
+    nll -= p.get<double>();
+    ++count;
+  }
+  EXPECT_EQ(json["tokens"], count);
+  EXPECT_NEAR(json["nll"].get<double>(), nll / count, 1e-9);
+  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(nll / count), 1e-6);
+}
+
+TEST(Perplexity, WindowsCountEachTokenOnce) {
+  const std::string path = TemporaryPath("long.txt");
+  WriteTextFile(path, ReadFile("models/austen-heldout.txt").substr(0, 2500));
+  const auto run = [&](const char* context, const char* stride) {
+    return WeftJson({"perplexity", "", "-f", path, "--context", context,
+                     "--stride", stride, "--json"});
+  };
+  // As long as the sequences that the model was trained on.
+  const nlohmann::json whole = run("256", "255");
+  const nlohmann::json coarse = run("64", "63");
+  const nlohmann::json fine = run("64", "16");
+  EXPECT_EQ(coarse["tokens"], whole["tokens"]);
+  EXPECT_EQ(fine["tokens"], whole["tokens"]);
+  // More to look back at, better foretold.
+  EXPECT_LT(fine["perplexity"], coarse["perplexity"]);
+  EXPECT_LT(whole["perplexity"], coarse["perplexity"]);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,179 @@
+// Exit codes, messages, and what may appear on which stream.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+TEST(Usage, HelpAndVersionSucceed) {
+  EXPECT_NE(WeftOut({"--help"}).find("run"), std::string::npos);
+  EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
+  for (const char* command :
+       {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
+        "detokenize", "bench", "synth", "quantize"}) {
+    EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
+  }
+}
+
+TEST(Usage, WrongUseExitsWithTwo) {
+  const std::string model = SmallModel("00-valid.gguf");
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"no-such-command"},
+      {"run", "--no-such-flag"},
+      {"run", "-m", model},
+      {"run", "-n", "many"},
+      {"run", "-n", "-1"},
+      {"run", "-p", "a", "-f", "b"},
+      {"run", "--top-p", "7"},
+      {"run", "--isa", "mmx"},
+      {"run", "--kv-type", "q2_k"},
+      {"run", "--threads", "0"},
+      {"run", "--disable-pass", "no-such-pass"},
+      {"run", "--context-overflow", "explode"},
+      {"run", "--affinity", "x"},
+      {"eval", model},
+      {"eval", model, "--tokens", "1", "--text", "a"},
+      {"eval", model, "--tokens", "300"},
+      {"eval", model, "--tokens", "1,2", "--positions", "1,0"},
+      {"dump"},
+      {"dump", model, "--after", "no-such-pass"},
+      {"dump", model, "--before", "no-such-pass"},
+      {"dump", model, "--diff", "no-such-pass"},
+      {"dump", model, "--after", "schedule", "--before", "schedule"},
+      {"dump", model, "--bucket", "7"},
+      {"dump", model, "--bucket", "0"},
+      {"dump", model, "--format", "svg"},
+      {"dump", model, "--format", "klingon"},
+      {"dump", model, "--layers", "3-1"},
+      {"dump", model, "--from-text", "x"},
+      {"inspect"},
+      {"tokenize", model},
+      {"tokenize", model, "a", "-f", "b"},
+      {"detokenize", model, "1,x"},
+      {"detokenize", model, "300"},
+      {"perplexity", model},
+      {"perplexity", model, "-f", "models/austen-heldout.txt", "--stride",
+       "64"},
+      {"bench", "--repeat", "0"},
+      {"bench", "--batch", "513"},
+      {"bench", "--prompt", "100000"},
+      {"synth", "--shape", "tinyllama-1.1b", "-o", "x"},
+      {"synth", "--shape", "no-such", "--type", "Q4_0", "-o", "x"},
+      {"synth", "--shape", "tinyllama-1.1b", "--type", "Q9", "-o", "x"},
+      {"quantize", model, "x"},
+      {"quantize", model, "x", "Q9"},
+  };
+  for (const std::vector<std::string>& arguments : wrong) {
+    std::string line;
+    for (const std::string& argument : arguments) line += " " + argument;
+    SCOPED_TRACE("weft" + line);
+    ExpectError(Weft(arguments), 2);
+  }
+}
+
+TEST(Usage, ModelsThatCannotBeReadExitWithOneAndSayWhy) {
+  const RunResult missing = Weft({"run", "no-such-file.gguf", "-p", "a"});
+  ExpectError(missing, 1);
+  EXPECT_NE(missing.err.find("no-such-file.gguf"), std::string::npos);
+  EXPECT_NE(missing.err.find("No such file"), std::string::npos);
+  const RunResult folder = Weft({"run", "tests", "-p", "a"});
+  ExpectError(folder, 1);
+  EXPECT_NE(folder.err.find("irectory"), std::string::npos) << folder.err;
+  ExpectError(Weft({"run", "/dev/null", "-p", "a"}), 1);
+  if (geteuid() != 0) {
+    const std::string locked = TemporaryPath("locked.gguf");
+    WriteTextFile(locked, "GGUF");
+    chmod(locked.c_str(), 0);
+    const RunResult denied = Weft({"run", locked, "-p", "a"});
+    ExpectError(denied, 1);
+    EXPECT_NE(denied.err.find("denied"), std::string::npos) << denied.err;
+  }
+}
+
+TEST(Usage, FilesThatCannotBeReadOrWrittenExitWithOne) {
+  const std::string model = SmallModel("00-valid.gguf");
+  ExpectError(Weft({"run", "-f", "no-such-file.txt"}), 1);
+  ExpectError(Weft({"dump", model, "-o", "/no-such-folder/x"}), 1);
+  ExpectError(Weft({"dump", "--from-text", "no-such-file.txt"}), 1);
+  ExpectError(
+      Weft({"eval", model, "--tokens", "1", "--logits", "/no-such-folder/x"}),
+      1);
+  ExpectError(Weft({"quantize", model, "/no-such-folder/x", "Q8_0"}), 1);
+  ExpectError(Weft({"perplexity", model, "-f", "/dev/null"}), 1);
+}
+
+TEST(Usage, OutputThatCannotBeWrittenIsAnError) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  RunOptions options;
+  options.output_file = "/dev/full";
+  const RunResult result = Weft({"dump", SmallModel("00-valid.gguf")}, options);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
+}
+
+// What comes before a pipe or a file has no colour and moves no cursor,
+// whatever the command and the stream.
+TEST(Usage, NoEscapeAndNoCarriageReturnInPipes) {
+  const std::string model = SmallModel("00-valid.gguf");
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", model, "-p", "hello", "-n", "4"},
+      {"--help"},
+      {"dump", model},
+      {"inspect", model},
+      {"bench", model, "--prompt", "8", "--generate", "4", "--repeat", "1"},
+      {"quantize", model, TemporaryPath("escape.gguf"), "Q8_0"},
+      {"run", "no-such\x1b[31m-file"},
+  };
+  for (const std::vector<std::string>& arguments : commands) {
+    RunOptions options;
+    options.environment = {"TERM=xterm-256color"};
+    const RunResult result = Weft(arguments, options);
+    for (char bad : {'\x1b', '\r'}) {
+      EXPECT_EQ(result.out.find(bad), std::string::npos) << arguments[0];
+      EXPECT_EQ(result.err.find(bad), std::string::npos) << arguments[0];
+    }
+  }
+}
+
+TEST(Usage, QuietSilencesLogsOnly) {
+  const std::vector<std::string> arguments = {
+      "run", "-n", "8", "--seed", "5", "-p", "It is a truth"};
+  std::vector<std::string> quiet = arguments;
+  quiet.push_back("--quiet");
+  const RunResult loud_result = Weft(arguments);
+  const RunResult quiet_result = Weft(quiet);
+  EXPECT_EQ(loud_result.out, quiet_result.out);
+  EXPECT_FALSE(loud_result.err.empty());
+  EXPECT_EQ(quiet_result.err, "");
+}
+
+TEST(Usage, AReaderThatGoesEndsTheRunCleanly) {
+  RunOptions options;
+  options.close_output_after = 5;
+  const RunResult result =
+      Weft({"run", "-n", "100000", "--context-overflow", "shift", "--quiet"},
+           options);
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Usage, ControlCEndsWith130AndAWholeLine) {
+  RunOptions options;
+  options.interrupt = true;
+  const RunResult result =
+      Weft({"run", "-n", "100000", "--context-overflow", "shift", "--quiet"},
+           options);
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(result.out.back(), '\n');
+  EXPECT_EQ(result.err, "");
+}
+
+}  // namespace
+}  // namespace weft
