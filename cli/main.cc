@@ -15,6 +15,7 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 constexpr AddCommand kCommands[] = {
     AddRun,
     AddEval,
+    AddCompile,
 };
 
 // One line, whatever the message holds.

@@ -26,7 +26,10 @@ absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   const ValueType& x = OperandType(graph, node, 0);
   const ValueType& weight = OperandType(graph, node, 1);
-  if (weight.shape.rank() != 2 || FindWeightLayout(weight.layout) == nullptr ||
+  WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
+  if (weight.shape.rank() != 2 || weight.shape[0].symbol != Dim::kNumber ||
+      weight.shape[1].symbol != Dim::kNumber ||
+      FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op, " wants a weight [N,K], found ", weight.ToString()));
