@@ -13,6 +13,7 @@
 #include "base/mapped_output.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/stubs/logging.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "runtime/plan_header.h"
@@ -150,6 +151,8 @@ absl::StatusOr<Contents> Open(const MappedFile& file) {
                                   "from byte ", preamble.weights_start,
                                   ", but ", bytes.size(), " bytes in all"));
   }
+  // What is wrong is told once, by the error.
+  const google::protobuf::LogSilencer silence;
   Contents contents;
   if (!contents.header.ParseFromArray(
           header, static_cast<int>(preamble.header_bytes))) {

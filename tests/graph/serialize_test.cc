@@ -16,7 +16,7 @@ constexpr char kText[] = R"(graph small tokens<=8 rows<=8 context<=64
   %3 = input output_rows  i32[R]
   %4 = state blk.0.k  f16[S,2,32]{keys}
   %5 = embed(%0, $table)  f32[T,64]@0  : token_embd
-  %6 = rms_norm(%5, $norm) eps=1e-05 kernel=rms_norm_ref  f32[T,64]@2048 scratch@128
+  %6 = rms_norm(%5, $norm) eps=1e-05 kernel="rms_norm_ref"  f32[T,64]@2048 scratch@128
   %7 = kv_write(%4, %6, %1, %2)  f16[S,2,32]{keys}
   %8 = slice(%6) begin=0 size=32  f32[T,32]@2048
   output logits = %8
