@@ -1,5 +1,7 @@
 // weft compile: a model file to a plan file.
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
@@ -42,6 +44,12 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
   if (IsPlanFile(flags.model)) {
     return UsageError(absl::StrCat("compile: ", flags.model,
                                    " is a plan already: give a .gguf file"));
+  }
+  std::error_code error;
+  if (std::filesystem::equivalent(flags.model, flags.output, error)) {
+    return UsageError(
+        absl::StrCat("compile: -o ", flags.output,
+                     " is the model itself: choose another name"));
   }
   absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
   if (!options.ok()) return options.status();

@@ -5,8 +5,9 @@
 namespace weft {
 namespace {
 
-// Far above any model, far below what would hurt.
-constexpr int kMaxValues = 1 << 20;
+// Far above any model, far below what would hurt: some checks compare all
+// values with all outputs.
+constexpr int kMaxValues = 1 << 16;
 constexpr int kMaxResults = 16;
 
 void Write(const ValueType& type, TypeProto* proto) {
