@@ -81,6 +81,21 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
+  for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
+                           "--f16-compute", "--buckets"}) {
+    compile_time.push_back(command.get_option(name));
+  }
+}
+
+absl::Status CompileFlags::CheckModel(const std::string& model) const {
+  for (const CLI::Option* option : compile_time) {
+    if (option->count() == 0 || !IsPlanFile(model)) continue;
+    return UsageError(absl::StrCat(
+        option->get_name(), ": ", model,
+        " is a plan, which keeps the options that it was compiled with: give "
+        "the flag to weft compile, or the .gguf file here"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
@@ -282,6 +297,7 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label) {
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
                                                    const CompileFlags& compile,
                                                    const CommonFlags& common) {
+  if (absl::Status s = compile.CheckModel(model); !s.ok()) return s;
   absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
   if (!options.ok()) return options.status();
   options->progress = MakeProgress(common, "packing weights");

@@ -49,8 +49,12 @@ struct CompileFlags {
   bool huge_pages = false;
   std::string affinity;
   bool force = false;
+  std::vector<const CLI::Option*> compile_time;  // what a plan file fixes
 
   void AddTo(CLI::App& command);
+  // A plan file keeps the options that it was compiled with: flags that would
+  // change them are a usage error.
+  absl::Status CheckModel(const std::string& model) const;
   // Checks the values; usage errors name the flag.
   absl::StatusOr<EngineOptions> ToOptions(const CommonFlags& common) const;
   absl::StatusOr<ContextOverflow> Overflow() const;
@@ -92,6 +96,7 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDump(CLI::App& app, const CommonFlags& common, Action* action);
 void AddInspect(CLI::App& app, const CommonFlags& common, Action* action);
 void AddEval(CLI::App& app, const CommonFlags& common, Action* action);
+void AddCompile(CLI::App& app, const CommonFlags& common, Action* action);
 void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action);
 void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDetokenize(CLI::App& app, const CommonFlags& common, Action* action);

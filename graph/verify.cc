@@ -31,6 +31,10 @@ absl::Status CheckType(const ValueType& type, const Bounds& bounds,
   if (shape.rank() < 1) return Illegal(where, "a value needs a dimension");
   int64_t elements = 1;
   for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i].symbol != Dim::kNumber && shape[i].value != 0) {
+      return Illegal(
+          where, absl::StrCat("dimension ", i, " is both symbol and number"));
+    }
     const int64_t n = shape[i].Resolve(bounds);
     if (n < 1 || n > kMaxDim) {
       return Illegal(
@@ -92,6 +96,16 @@ class Verifier {
       if (absl::Status s = CheckType(value.type, graph_.bounds, value.name);
           !s.ok()) {
         return s;
+      }
+      if (value.producer != kNone) {
+        return Illegal(value.name, "is no result, but has a producer");
+      }
+      if (value.kind == ValueKind::kWeight) {
+        for (int i = 0; i < value.type.shape.rank(); ++i) {
+          if (value.type.shape[i].symbol != Dim::kNumber) {
+            return Illegal(value.name, "dimensions of a weight are numbers");
+          }
+        }
       }
       if (value.kind == ValueKind::kWeight && !value.data.bytes.empty() &&
           value.type.layout.empty()) {

@@ -32,6 +32,7 @@ class OpRules {
 //  - known ops, operand types and attributes as the op's rule says, result
 //  types
 //    as it computes
+//  - dimensions of weights are numbers
 //  - names of inputs, weights and states not empty and unique
 //  - weights: as many bytes as the type needs, when there are bytes and no
 //  layout

@@ -44,8 +44,8 @@ absl::Status CheckQuery(const Graph& graph, const Node& node) {
 absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2, 0));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
                  Dim::Number(node.attributes.Int("heads")), Dim::Context()})};
@@ -54,15 +54,24 @@ absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
 absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-  return Types{FloatType(OperandType(graph, node, 0).shape)};
+  WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 0));
+  const Shape& shape = OperandType(graph, node, 0).shape;
+  for (int i = 1; i + 1 < shape.rank(); ++i) {
+    if (shape[i].symbol != Dim::kNumber) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("softmax: middle dimensions of ", shape.ToString(),
+                       " must be numbers"));
+    }
+  }
+  return Types{FloatType(shape)};
 }
 
 absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "values"));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2, 0));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
   const Shape& p = OperandType(graph, node, 0).shape;
   const Shape& values = OperandType(graph, node, 1).shape;
   if (p.rank() != 3 || p[2] != Dim::Context() || p[1].symbol != Dim::kNumber ||
@@ -77,8 +86,8 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 5, 5));
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
   WEFT_RETURN_IF_ERROR(WantState(graph, node, 2, "values"));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 4));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 4, 0));
   const ValueType& keys = OperandType(graph, node, 1);
   const ValueType& values = OperandType(graph, node, 2);
   if (keys.shape[1] != values.shape[1] || keys.dtype != values.dtype) {

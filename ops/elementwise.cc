@@ -32,7 +32,9 @@ absl::StatusOr<Types> InferBinary(const Graph& graph, const Node& node) {
   const ValueType& a = OperandType(graph, node, 0);
   const ValueType& b = OperandType(graph, node, 1);
   const Dim columns = a.shape[a.shape.rank() - 1];
-  const bool repeats = node.op != "silu_gate" && b.shape == Shape{columns};
+  // Kernels take all but the first dimension for the columns.
+  const bool repeats = node.op != "silu_gate" && a.shape.rank() == 2 &&
+                       b.shape == Shape{columns};
   if (b.dtype != DType::kF32 || !b.layout.empty() ||
       (b.shape != a.shape && !repeats)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -11,10 +11,13 @@ using Types = std::vector<ValueType>;
 
 absl::StatusOr<Types> InferEmbed(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 0));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 0, -1));
+  WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
   const ValueType& table = OperandType(graph, node, 1);
-  if (table.shape.rank() != 2 || FindWeightLayout(table.layout) == nullptr ||
-      table.dtype == DType::kI32 || table.dtype == DType::kQ8Rows) {
+  if (table.shape.rank() != 2 || table.shape[0].symbol != Dim::kNumber ||
+      table.shape[1].symbol != Dim::kNumber ||
+      FindWeightLayout(table.layout) == nullptr || table.dtype == DType::kI32 ||
+      table.dtype == DType::kQ8Rows) {
     return absl::InvalidArgumentError(
         absl::StrCat("embed wants a table [V,D], found ", table.ToString()));
   }
@@ -31,7 +34,7 @@ void RunEmbed(const ReferenceCall& call) {
 absl::StatusOr<Types> InferTakeRows(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 1));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 1, -1));
   const ValueType& x = OperandType(graph, node, 0);
   if (x.shape.rank() != 2) {
     return absl::InvalidArgumentError("take_rows wants a matrix [T,D]");

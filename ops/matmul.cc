@@ -22,11 +22,26 @@ constexpr struct {
     {"silu_gate_quantize", MatmulEpilogue::kSiluGateQuantize},
 };
 
+// Kernels read the parts of a plain product too: it must have none.
+absl::Status WantPlain(const Node& node) {
+  const MatmulParts parts = PartsOf(node);
+  if (parts.norm < 0 && parts.bias < 0 && parts.residual < 0 &&
+      !parts.quantize && parts.epilogue == MatmulEpilogue::kStore) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "matmul has attributes of fused_matmul: it takes none");
+}
+
 absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
+  if (node.op == kMatmulOp.name) WEFT_RETURN_IF_ERROR(WantPlain(node));
   const ValueType& x = OperandType(graph, node, 0);
   const ValueType& weight = OperandType(graph, node, 1);
-  if (weight.shape.rank() != 2 || FindWeightLayout(weight.layout) == nullptr ||
+  WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
+  if (weight.shape.rank() != 2 || weight.shape[0].symbol != Dim::kNumber ||
+      weight.shape[1].symbol != Dim::kNumber ||
+      FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op, " wants a weight [N,K], found ", weight.ToString()));

@@ -1,6 +1,7 @@
 // rms_norm, layer_norm, and rms_norm_quantize.
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 
@@ -13,6 +14,11 @@ absl::Status CheckNorm(const Graph& graph, const Node& node, int operands) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, operands, operands));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
+  // Kernels take all but the first dimension for the columns.
+  if (shape.rank() != 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        node.op, " wants a matrix [M,N], found ", shape.ToString()));
+  }
   for (int i = 1; i < operands; ++i) {
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, i, shape[shape.rank() - 1]));
   }

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "ops/storage.h"
+#include "ops/weight_layout.h"
 
 namespace weft {
 namespace {
@@ -56,6 +58,24 @@ class Rules : public OpRules {
   }
 };
 
+// What graph/ cannot check: it knows no layouts. Types of results follow from
+// their ops' rules.
+absl::Status CheckLayout(const Value& value) {
+  const ValueType& type = value.type;
+  bool good = type.layout.empty();
+  if (value.kind == ValueKind::kState) {
+    good = IsStateType(type);
+  } else if (value.kind == ValueKind::kWeight && !good) {
+    const WeightLayout* layout = FindWeightLayout(type.layout);
+    good =
+        layout != nullptr && type.shape.rank() == 2 &&
+        layout->supports(type.dtype, type.shape[0].value, type.shape[1].value);
+  }
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "illegal graph: ", value.name, ": cannot be ", type.ToString()));
+}
+
 }  // namespace
 
 absl::Span<const OpDef* const> AllOps() { return kOps; }
@@ -75,7 +95,13 @@ const OpRules& TableRules() {
 }
 
 absl::Status VerifyGraph(const Graph& graph) {
-  return Verify(graph, TableRules());
+  if (absl::Status s = Verify(graph, TableRules()); !s.ok()) return s;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kTemporary) continue;
+    if (absl::Status s = CheckLayout(value); !s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
 Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {

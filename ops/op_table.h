@@ -19,7 +19,7 @@ const OpDef& OpOf(const Node& node);
 // The rules that graph/verify.h asks for.
 const OpRules& TableRules();
 
-// Verify(graph, TableRules()).
+// Verify(graph, TableRules()), and layouts of weights and states that exist.
 absl::Status VerifyGraph(const Graph& graph);
 
 Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds);

@@ -201,39 +201,62 @@ absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i) {
   return Invalid(node, i, "a matrix of f32", type);
 }
 
-absl::Status WantIntegers(const Graph& graph, const Node& node, int i) {
-  const ValueType& type = OperandType(graph, node, i);
-  if (type.dtype == DType::kI32 && type.shape.rank() == 1) {
-    return absl::OkStatus();
+absl::Status WantIntegers(const Graph& graph, const Node& node, int i,
+                          int rows_of) {
+  // Constants and results would not be checked before kernels use them as
+  // indices.
+  const Value& value = graph.value(node.inputs[i]);
+  const ValueType& type = value.type;
+  if (value.kind != ValueKind::kInput || type.dtype != DType::kI32 ||
+      type.shape.rank() != 1 || !type.layout.empty()) {
+    return Invalid(node, i, "an input, a vector of i32", type);
   }
-  return Invalid(node, i, "a vector of i32", type);
+  if (rows_of >= 0 &&
+      type.shape[0] != OperandType(graph, node, rows_of).shape[0]) {
+    return Invalid(node, i,
+                   absl::StrCat("one number for each row of operand ", rows_of),
+                   type);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WantWhole(const Graph& graph, const Node& node, int i) {
+  const Node* producer = graph.Producer(node.inputs[i]);
+  if (producer == nullptr || producer->op != "slice") return absl::OkStatus();
+  return Invalid(node, i, "a whole value, not a slice",
+                 OperandType(graph, node, i));
 }
 
 absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n) {
   const ValueType& type = OperandType(graph, node, i);
-  if (type.dtype == DType::kF32 && type.shape == Shape{n}) {
+  if (type.dtype == DType::kF32 && type.shape == Shape{n} &&
+      type.layout.empty()) {
     return absl::OkStatus();
   }
   return Invalid(node, i, absl::StrCat("f32[", n.ToString(), "]"), type);
+}
+
+bool IsStateType(const ValueType& type) {
+  const bool dtype = type.dtype == DType::kF32 || type.dtype == DType::kF16 ||
+                     type.dtype == DType::kBF16 || type.dtype == DType::kQ8_0;
+  return dtype && type.shape.rank() == 3 && type.shape[0] == Dim::Context() &&
+         type.shape[1].symbol == Dim::kNumber &&
+         type.shape[2].symbol == Dim::kNumber &&
+         type.shape[2].value <= kMaxHeadDim &&
+         (type.layout == "keys" || type.layout == "values");
 }
 
 absl::Status WantState(const Graph& graph, const Node& node, int i,
                        absl::string_view layout) {
   const Value& value = graph.value(node.inputs[i]);
   const ValueType& type = value.type;
-  const bool dtype = type.dtype == DType::kF32 || type.dtype == DType::kF16 ||
-                     type.dtype == DType::kBF16 || type.dtype == DType::kQ8_0;
   const Node* producer = graph.Producer(node.inputs[i]);
   const bool is_state =
       value.kind == ValueKind::kState ||
       (producer != nullptr &&
        (producer->op == "kv_write" || producer->op == "rope_kv_write"));
-  if (is_state && dtype && type.shape.rank() == 3 &&
-      type.shape[0] == Dim::Context() && type.shape[1].symbol == Dim::kNumber &&
-      type.shape[2].symbol == Dim::kNumber &&
-      type.shape[2].value <= kMaxHeadDim &&
-      (layout.empty() ? type.layout == "keys" || type.layout == "values"
-                      : type.layout == layout)) {
+  if (is_state && IsStateType(type) &&
+      (layout.empty() || type.layout == layout)) {
     return absl::OkStatus();
   }
   return Invalid(node, i,

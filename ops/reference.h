@@ -48,9 +48,17 @@ std::vector<double> RmsNormRow(const std::vector<double>& x,
 
 absl::Status WantOperands(const Node& node, int least, int most);
 absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i);
-absl::Status WantIntegers(const Graph& graph, const Node& node, int i);
+// Numbers that are given anew in every step, one for each row of operand
+// `rows_of` (-1: of no operand).
+absl::Status WantIntegers(const Graph& graph, const Node& node, int i,
+                          int rows_of);
+// A whole value, not a window into another: what it is read by takes its rows
+// to follow one another.
+absl::Status WantWhole(const Graph& graph, const Node& node, int i);
 // A float vector of n elements.
 absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n);
+// A KV state's type: [S,heads,head_dim] in a layout of keys or values.
+bool IsStateType(const ValueType& type);
 absl::Status WantState(const Graph& graph, const Node& node, int i,
                        absl::string_view layout);
 absl::Status WantInt(const Node& node, absl::string_view name, int64_t least,

@@ -44,7 +44,7 @@ absl::Status CheckRope(const Graph& graph, const Node& node, int x,
 
 absl::StatusOr<Types> InferRope(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 3));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 1));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 1, 0));
   WEFT_RETURN_IF_ERROR(CheckRope(graph, node, 0, 2));
   return Types{FloatType(OperandType(graph, node, 0).shape)};
 }
@@ -52,8 +52,8 @@ absl::StatusOr<Types> InferRope(const Graph& graph, const Node& node) {
 absl::Status CheckKvWrite(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantState(graph, node, 0, ""));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 1));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2, 1));
+  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 1));
   const ValueType& state = OperandType(graph, node, 0);
   const Shape& x = OperandType(graph, node, 1).shape;
   if (x.rank() != 2 ||

@@ -16,6 +16,7 @@ namespace {
 using Types = std::vector<ValueType>;
 
 absl::Status WantPlainWeight(const Graph& graph, const Node& node, int i) {
+  WEFT_RETURN_IF_ERROR(WantWhole(graph, node, i));
   const ValueType& type = OperandType(graph, node, i);
   if (type.shape.rank() <= 2 && type.layout.empty() &&
       type.dtype != DType::kI32 && type.dtype != DType::kQ8Rows &&

@@ -6,11 +6,10 @@
 #include "absl/status/statusor.h"
 #include "runtime/plan.h"
 #include "runtime/thread_pool.h"
+#include "runtime/verify_plan.h"
+#include "runtime/weight_jobs.h"
 
 namespace weft {
-
-// Told how far packing is; for progress bars.
-using Progress = std::function<void(double fraction)>;
 
 // Called with the graph before the first pass (empty name) and after every
 // pass; bucket 0 stands for the passes that run once.
@@ -30,11 +29,5 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
                          bool huge_pages = false,
                          const Progress& progress = nullptr);
-
-// Rules that a runnable plan keeps beyond those of its graphs: every node has a
-// kernel that this machine has and that does not refuse it, one weight's
-// kernels sum in one order, every intermediate has a place, and no two that are
-// alive at once overlap. Run on every plan, compiled or loaded.
-absl::Status VerifyPlan(const Plan& plan);
 
 }  // namespace weft

@@ -1,12 +1,58 @@
 #include "runtime/model.h"
 
-#include <fstream>
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "loaders/vocabulary.h"
 #include "models/default_model.h"
+#include "xxhash.h"
 
 namespace weft {
+namespace {
+
+// Of what stands before the tensor data in the file that holds the first
+// tensor: all metadata, and names, types and places of tensors.
+uint64_t HeaderChecksum(const GgufFile& model) {
+  const absl::Span<const GgufTensor> tensors = model.tensors();
+  if (tensors.empty()) return 0;
+  const MappedFile* file = tensors.front().file.get();
+  uint64_t start = tensors.front().offset;
+  for (const GgufTensor& tensor : tensors) {
+    if (tensor.file.get() == file) start = std::min(start, tensor.offset);
+  }
+  return XXH3_64bits(file->bytes().data(), start);
+}
+
+absl::StatusOr<Plan> CompileReference(const PlanFile& file,
+                                      const std::string& path) {
+  const ModelReference& reference = *file.reference;
+  const std::string model_path =
+      (std::filesystem::path(path).parent_path() / reference.path).string();
+  absl::StatusOr<GgufFile> model = OpenModel(model_path);
+  if (!model.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "plan needs its model file: ", path, ": ", model.status().message(),
+        ": put it there, or compile it again"));
+  }
+  if (model->file_bytes() != reference.bytes ||
+      HeaderChecksum(*model) != reference.header_xxh3) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model file is not the one that the plan was compiled from: ",
+        model_path, ": compile it again"));
+  }
+  ModelOptions options;
+  options.compile = file.plan.options;
+  if (!Includes(DetectIsa(), options.compile.isa)) {
+    options.compile.isa = DetectIsa();
+  }
+  options.graph.kv_type = reference.kv_type;
+  options.graph.context = reference.context;
+  return CompileModel(*model, options);
+}
+
+}  // namespace
 
 absl::StatusOr<GgufFile> OpenModel(const std::string& path) {
   if (!path.empty()) return GgufFile::Open(path);
@@ -57,19 +103,45 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     model.tensors.push_back(std::move(info));
   }
   plan->vocabulary = *std::move(vocabulary);
+  if (!stop_after.empty()) return plan;
+  if (absl::Status s = VerifyModelPlan(*plan); !s.ok()) return s;
   return plan;
 }
 
-bool IsPlanFile(const std::string& path) {
-  // Not through a mapping: the path may be of a pipe or a directory.
-  std::ifstream stream(path, std::ios::binary);
-  char start[8] = {};
-  return stream.read(start, sizeof(start)) &&
-         absl::string_view(start, sizeof(start)) == "weftplan";
+absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
+                                const std::string& model_path,
+                                const ModelOptions& options,
+                                const std::string& path) {
+  if (model_path.empty()) {
+    return absl::InvalidArgumentError(
+        "cannot write plan: the embedded model has no file to refer to: choose "
+        "packed weights");
+  }
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::absolute(path, error).parent_path();
+  ModelReference reference;
+  reference.path =
+      std::filesystem::relative(model_path, folder, error).string();
+  if (error || reference.path.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot write plan: ", path, ": no way from there to ", model_path));
+  }
+  reference.bytes = model.file_bytes();
+  reference.header_xxh3 = HeaderChecksum(model);
+  reference.kv_type = options.graph.kv_type;
+  reference.context = plan.context();
+  return SaveReference(plan, reference, path);
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options) {
+  if (IsPlanFile(path)) {
+    absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
+    if (!plan.ok()) return plan.status();
+    if (plan->reference) return CompileReference(*plan, path);
+    return std::move(plan->plan);
+  }
   absl::StatusOr<GgufFile> file = OpenModel(path);
   if (!file.ok()) return file.status();
   return CompileModel(*file, options);

@@ -9,6 +9,7 @@
 #include "loaders/architectures/architecture.h"
 #include "loaders/gguf.h"
 #include "runtime/compile.h"
+#include "runtime/plan_file.h"
 
 namespace weft {
 
@@ -26,11 +27,18 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
                                   const PassObserver& observer = nullptr,
                                   const std::string& stop_after = "");
 
-// Whether a path names a plan file (by its first bytes).
-bool IsPlanFile(const std::string& path);
+// Writes a plan that holds no weights but names the GGUF file that it was
+// compiled from, by the way from the plan's folder to it. Errors: those of
+// SaveReference; the embedded model has no file.
+absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
+                                const std::string& model_path,
+                                const ModelOptions& options,
+                                const std::string& path);
 
-// Either kind: a GGUF file is compiled, a plan file is loaded (its own options
-// stand). Weights are not made.
+// Either kind: a GGUF file is compiled, a plan file (IsPlanFile) is loaded: its
+// own options stand, whatever is given here. A plan file without weights is
+// compiled again from its GGUF file, which must be where it was and as it was.
+// Weights of a GGUF file are not made.
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 

@@ -1,0 +1,100 @@
+// weft compile: a model file to a plan file.
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "cli/command.h"
+#include "runtime/cpus.h"
+#include "runtime/plan_file.h"
+#include "runtime/thread_pool.h"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string model, output, weights = "packed";
+  CompileFlags compile;
+};
+
+void Print(const Plan& plan) {
+  for (const PassRecord& pass : plan.passes) {
+    std::cout << absl::StreamFormat("%-22s %6d -> %d nodes\n", pass.name,
+                                    pass.nodes_before, pass.nodes_after);
+  }
+  for (const Graph& graph : plan.buckets) {
+    std::cout << absl::StreamFormat(
+        "%5d tokens: %4d nodes, arena %d bytes (lower bound %d)\n",
+        graph.bounds.tokens, graph.order().size(), graph.arena.bytes,
+        graph.arena.lower_bound);
+  }
+  const PlanMemory memory = MemoryOf(plan, 1, 1);
+  const double overhead = 100.0 * (memory.weights - memory.source_weights) /
+                          std::max<int64_t>(memory.source_weights, 1);
+  std::cout << absl::StreamFormat(
+      "weights %d bytes, %d in the model file (%+.2f%%)\n", memory.weights,
+      memory.source_weights, overhead);
+}
+
+absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
+  if (flags.weights != "packed" && flags.weights != "reference") {
+    return UsageError(absl::StrCat("--weights: unknown kind '", flags.weights,
+                                   "': use packed or reference"));
+  }
+  if (IsPlanFile(flags.model)) {
+    return UsageError(absl::StrCat("compile: ", flags.model,
+                                   " is a plan already: give a .gguf file"));
+  }
+  std::error_code error;
+  if (std::filesystem::equivalent(flags.model, flags.output, error)) {
+    return UsageError(
+        absl::StrCat("compile: -o ", flags.output,
+                     " is the model itself: choose another name"));
+  }
+  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  absl::StatusOr<GgufFile> file = OpenModel(flags.model);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
+  if (!plan.ok()) return plan.status();
+  if (flags.weights == "reference") {
+    absl::Status s = SaveModelReference(*plan, *file, flags.model,
+                                        options->model, flags.output);
+    if (!s.ok()) return s;
+  } else {
+    const int threads =
+        options->threads > 0 ? options->threads : DefaultThreads();
+    absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
+        ThreadPool::Create(threads, options->affinity);
+    if (!pool.ok()) return pool.status();
+    absl::Status s = SavePlan(*plan, flags.output, **pool,
+                              MakeProgress(common, "packing weights"));
+    if (!s.ok()) return s;
+  }
+  Print(*plan);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("compile",
+                         "Compiles a model into a plan file and prints passes, "
+                         "arenas and weights");
+  command->add_option("MODEL", flags->model, "a .gguf file")->required();
+  command->add_option("-o,--output", flags->output, "the .weft file to write")
+      ->required();
+  command
+      ->add_option("--weights", flags->weights,
+                   "packed: the plan holds them; reference: they stay in the "
+                   ".gguf file and are packed at load")
+      ->capture_default_str();
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Compile(*flags, common); };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,220 @@
+#include "runtime/plan_header.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/serialize.h"
+
+namespace weft {
+namespace {
+
+constexpr int kMaxBuckets = 64;
+
+constexpr struct {
+  PlanStrategy strategy;
+  const char* name;
+} kPlanners[] = {
+    {PlanStrategy::kSearch, "search"},
+    {PlanStrategy::kBySize, "by-size"},
+    {PlanStrategy::kFirstUse, "first-use"},
+    {PlanStrategy::kNoReuse, "no-reuse"},
+};
+
+absl::Status Bad(absl::string_view where, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("bad header: ", where, ": ", what));
+}
+
+void WriteModel(const ModelInfo& model, ModelInfoProto* proto) {
+  proto->set_architecture(model.architecture);
+  proto->set_name(model.name);
+  proto->set_parameters(model.parameters);
+  proto->set_context_length(model.context_length);
+  proto->set_embedding_length(model.embedding_length);
+  proto->set_block_count(model.block_count);
+  proto->set_feed_forward_length(model.feed_forward_length);
+  proto->set_head_count(model.head_count);
+  proto->set_head_count_kv(model.head_count_kv);
+  proto->set_vocabulary_size(model.vocabulary_size);
+  proto->set_file_bytes(model.file_bytes);
+  for (const TensorInfo& tensor : model.tensors) {
+    TensorInfoProto* out = proto->add_tensors();
+    out->set_name(tensor.name);
+    out->set_type(Info(tensor.type).name);
+    for (int64_t dim : tensor.shape) out->add_shape(dim);
+    out->set_bytes(tensor.bytes);
+    out->set_offset(tensor.offset);
+  }
+}
+
+absl::Status ReadModel(const ModelInfoProto& proto, ModelInfo* model) {
+  model->architecture = proto.architecture();
+  model->name = proto.name();
+  model->parameters = proto.parameters();
+  model->context_length = proto.context_length();
+  model->embedding_length = proto.embedding_length();
+  model->block_count = proto.block_count();
+  model->feed_forward_length = proto.feed_forward_length();
+  model->head_count = proto.head_count();
+  model->head_count_kv = proto.head_count_kv();
+  model->vocabulary_size = proto.vocabulary_size();
+  model->file_bytes = proto.file_bytes();
+  for (const TensorInfoProto& tensor : proto.tensors()) {
+    const std::optional<DType> type = DTypeFromName(tensor.type());
+    if (!type) {
+      return Bad(tensor.name(),
+                 absl::StrCat("unknown type '", tensor.type(), "'"));
+    }
+    model->tensors.push_back({tensor.name(),
+                              *type,
+                              {tensor.shape().begin(), tensor.shape().end()},
+                              tensor.bytes(),
+                              tensor.offset()});
+  }
+  return absl::OkStatus();
+}
+
+void WriteOptions(const CompileOptions& options, CompileOptionsProto* proto) {
+  proto->set_isa(Name(options.isa));
+  for (const std::string& pass : options.disabled_passes) {
+    proto->add_disabled_passes(pass);
+  }
+  for (const auto& row : kPlanners) {
+    if (row.strategy == options.planner) proto->set_planner(row.name);
+  }
+  for (int64_t tokens : options.buckets) proto->add_buckets(tokens);
+}
+
+absl::Status ReadOptions(const CompileOptionsProto& proto,
+                         CompileOptions* options) {
+  const std::optional<Isa> isa = IsaFromName(proto.isa());
+  if (!isa) {
+    return Bad("isa",
+               absl::StrCat("unknown instruction set '", proto.isa(), "'"));
+  }
+  options->isa = *isa;
+  for (const std::string& pass : proto.disabled_passes()) {
+    if (absl::Status s = CheckPassName(pass); !s.ok()) {
+      return Bad("disabled passes", s.message());
+    }
+    options->disabled_passes.insert(pass);
+  }
+  bool known = false;
+  for (const auto& row : kPlanners) {
+    if (proto.planner() != row.name) continue;
+    options->planner = row.strategy;
+    known = true;
+  }
+  if (!known) {
+    return Bad("planner", absl::StrCat("unknown: '", proto.planner(), "'"));
+  }
+  options->buckets.assign(proto.buckets().begin(), proto.buckets().end());
+  int64_t before = 0;
+  for (int64_t tokens : options->buckets) {
+    if (tokens <= before || tokens > 1 << 16) {
+      return Bad("buckets", "want ascending numbers from 1 to 65536");
+    }
+    before = tokens;
+  }
+  if (options->buckets.empty() || options->buckets.size() > kMaxBuckets) {
+    return Bad("buckets", absl::StrCat(options->buckets.size(), ", want 1 to ",
+                                       kMaxBuckets));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelReference> ReadReference(const ModelReferenceProto& proto) {
+  ModelReference reference;
+  reference.path = proto.path();
+  reference.bytes = proto.bytes();
+  reference.header_xxh3 = proto.header_xxh3();
+  const std::optional<DType> kv_type = DTypeFromName(proto.kv_type());
+  if (kv_type != DType::kF16 && kv_type != DType::kF32 &&
+      kv_type != DType::kBF16 && kv_type != DType::kQ8_0) {
+    return Bad("reference",
+               absl::StrCat("no type of a KV cache: '", proto.kv_type(), "'"));
+  }
+  reference.kv_type = *kv_type;
+  reference.context = proto.context();
+  if (reference.path.empty() ||
+      reference.path.find('\0') != std::string::npos || reference.bytes < 0 ||
+      reference.context < 1) {
+    return Bad("reference", "its path, size or context cannot be");
+  }
+  return reference;
+}
+
+}  // namespace
+
+PlanProto HeaderOf(const Plan& plan) {
+  PlanProto header;
+  WriteModel(plan.model, header.mutable_model());
+  *header.mutable_vocabulary() = plan.vocabulary;
+  WriteOptions(plan.options, header.mutable_options());
+  for (const Graph& graph : plan.buckets) {
+    *header.add_buckets() = ToProto(graph);
+  }
+  for (const PassRecord& pass : plan.passes) {
+    PassRecordProto* out = header.add_passes();
+    out->set_name(pass.name);
+    out->set_nodes_before(pass.nodes_before);
+    out->set_nodes_after(pass.nodes_after);
+  }
+  header.set_nodes_before(plan.nodes_before);
+  return header;
+}
+
+void WriteReference(const ModelReference& reference, PlanProto* header) {
+  ModelReferenceProto* proto = header->mutable_reference();
+  proto->set_path(reference.path);
+  proto->set_bytes(reference.bytes);
+  proto->set_header_xxh3(reference.header_xxh3);
+  proto->set_kv_type(Info(reference.kv_type).name);
+  proto->set_context(reference.context);
+}
+
+absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
+  PlanFile file;
+  Plan& plan = file.plan;
+  if (absl::Status s = ReadModel(header.model(), &plan.model); !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = ReadOptions(header.options(), &plan.options); !s.ok()) {
+    return s;
+  }
+  plan.vocabulary = std::move(*header.mutable_vocabulary());
+  for (const PassRecordProto& pass : header.passes()) {
+    PassRecord record;
+    record.name = pass.name();
+    record.nodes_before = pass.nodes_before();
+    record.nodes_after = pass.nodes_after();
+    plan.passes.push_back(std::move(record));
+  }
+  plan.nodes_before = header.nodes_before();
+  if (header.has_reference()) {
+    if (header.buckets_size() > 0 || header.weights_size() > 0) {
+      return Bad("reference", "there are graphs or weights too");
+    }
+    absl::StatusOr<ModelReference> reference =
+        ReadReference(header.reference());
+    if (!reference.ok()) return reference.status();
+    file.reference = *std::move(reference);
+    return file;
+  }
+  if (static_cast<size_t>(header.buckets_size()) !=
+      plan.options.buckets.size()) {
+    return Bad("buckets", absl::StrCat(header.buckets_size(), " graphs for ",
+                                       plan.options.buckets.size()));
+  }
+  for (int i = 0; i < header.buckets_size(); ++i) {
+    absl::StatusOr<Graph> graph = FromProto(header.buckets(i));
+    if (!graph.ok()) return graph.status();
+    if (graph->bounds.tokens != plan.options.buckets[i]) {
+      return Bad("buckets", "a graph is for another number of tokens");
+    }
+    plan.buckets.push_back(*std::move(graph));
+  }
+  return file;
+}
+
+}  // namespace weft

@@ -1,0 +1,16 @@
+// Fuzz target: any bytes either load as a plan or give an error, and a plan
+// that is found sound runs. Each input is tried as it is and with its checksum
+// made right, so that what lies behind the checksum is reached.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tests/runtime/plan_bytes.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::vector<uint8_t> bytes(data, data + size);
+  weft::LoadAndRun(bytes).IgnoreError();
+  weft::FixChecksum(&bytes);
+  weft::LoadAndRun(bytes).IgnoreError();
+  return 0;
+}

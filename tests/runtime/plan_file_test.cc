@@ -1,0 +1,647 @@
+#include "runtime/plan_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "graph/text_format.h"
+#include "runtime/engine.h"
+#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/mutate_message.h"
+#include "tests/runtime/plan_bytes.h"
+
+namespace weft {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+constexpr char kTiny[] = "tests/data/malformed/00b-valid-micro.gguf";
+constexpr char kSmall[] = "tests/data/malformed/00-valid.gguf";
+
+std::string TempPath(const std::string& file) {
+  std::string test =
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::replace(test.begin(), test.end(), '/', '-');
+  return ::testing::TempDir() + "/" + test + "-" + file;
+}
+
+Bytes ReadBytes(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  EXPECT_TRUE(stream) << path;
+  return Bytes((std::istreambuf_iterator<char>(stream)), {});
+}
+
+void WriteBytes(const std::string& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+bool Exists(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0;
+}
+
+std::unique_ptr<ThreadPool> Threads(int threads = 2) {
+  return *ThreadPool::Create(threads);
+}
+
+Plan CompileFile(const std::string& model,
+                 const ModelOptions& options = DefaultModelOptions()) {
+  absl::StatusOr<GgufFile> file = OpenModel(model);
+  EXPECT_TRUE(file.ok()) << file.status();
+  absl::StatusOr<Plan> plan = CompileModel(*file, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+// The bytes of a plan file of a tiny model, made once.
+const Bytes& TinyPlan() {
+  static const Bytes* bytes = [] {
+    const std::string path = ::testing::TempDir() + "/tiny.weft";
+    ModelOptions options = DefaultModelOptions();
+    options.compile.buckets = {1, 8};
+    const absl::Status s =
+        SavePlan(CompileFile(kTiny, options), path, *Threads());
+    EXPECT_TRUE(s.ok()) << s;
+    return new Bytes(ReadBytes(path));
+  }();
+  return *bytes;
+}
+
+std::vector<float> Logits(const std::string& model,
+                          const ModelOptions& options = DefaultModelOptions()) {
+  EngineOptions engine_options;
+  engine_options.model = options;
+  engine_options.threads = 2;
+  engine_options.force = true;
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Load(model, engine_options);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  if (!engine.ok()) return {};
+  std::vector<int32_t> tokens;
+  std::vector<int64_t> positions;
+  for (int i = 0; i < 11; ++i) {
+    tokens.push_back(
+        static_cast<int32_t>(i * 7 % (*engine)->plan().model.vocabulary_size));
+    positions.push_back(i);
+  }
+  std::vector<float> logits;
+  const absl::Status s = (*engine)->Evaluate(
+      tokens, positions, 4, [&](int64_t, absl::Span<const float> row) {
+        logits.insert(logits.end(), row.begin(), row.end());
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(s.ok()) << s;
+  return logits;
+}
+
+void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_FALSE(a.empty());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+void ExpectRefused(const Bytes& bytes, const std::string& why) {
+  const absl::Status status = LoadAndRun(bytes);
+  EXPECT_FALSE(status.ok()) << "not refused: " << why;
+  EXPECT_NE(status.message().find(why), std::string::npos)
+      << status << "\nwanted: " << why;
+}
+
+// ----------------------------------------------------------------------------
+
+class RoundTrip : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RoundTrip, GivesTheSameLogits) {
+  const std::string model = GetParam();
+  const std::string path = TempPath("plan.weft");
+  ASSERT_TRUE(SavePlan(CompileFile(model), path, *Threads()).ok());
+  EXPECT_TRUE(IsPlanFile(path));
+  ExpectSameBits(Logits(model), Logits(path));
+  EXPECT_TRUE(CheckPlanFile(path).ok());
+}
+
+TEST_P(RoundTrip, KeepsGraphsAndModel) {
+  const std::string path = TempPath("plan.weft");
+  const Plan plan = CompileFile(GetParam());
+  ASSERT_TRUE(SavePlan(plan, path, *Threads()).ok());
+  absl::StatusOr<PlanFile> file = LoadPlanFile(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Plan& loaded = file->plan;
+  ASSERT_EQ(loaded.buckets.size(), plan.buckets.size());
+  for (size_t i = 0; i < plan.buckets.size(); ++i) {
+    EXPECT_EQ(Dump(loaded.buckets[i]), Dump(plan.buckets[i]));
+    EXPECT_EQ(loaded.buckets[i].arena.lower_bound,
+              plan.buckets[i].arena.lower_bound);
+  }
+  EXPECT_EQ(loaded.model.architecture, plan.model.architecture);
+  EXPECT_EQ(loaded.model.parameters, plan.model.parameters);
+  ASSERT_EQ(loaded.model.tensors.size(), plan.model.tensors.size());
+  EXPECT_EQ(loaded.model.tensors.back().name, plan.model.tensors.back().name);
+  EXPECT_EQ(loaded.model.tensors.back().shape, plan.model.tensors.back().shape);
+  EXPECT_EQ(loaded.vocabulary.SerializeAsString(),
+            plan.vocabulary.SerializeAsString());
+  EXPECT_EQ(loaded.nodes_before, plan.nodes_before);
+  ASSERT_EQ(loaded.passes.size(), plan.passes.size());
+  EXPECT_EQ(loaded.passes[3].name, plan.passes[3].name);
+  EXPECT_EQ(loaded.passes[3].nodes_after, plan.passes[3].nodes_after);
+}
+
+std::string ModelName(const ::testing::TestParamInfo<std::string>& info) {
+  static const char* const kNames[] = {"Default", "Tiny", "Small"};
+  return kNames[info.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RoundTrip,
+                         ::testing::Values("", kTiny, kSmall), ModelName);
+
+TEST(PlanFile, OptionsOfThePlanStand) {
+  ModelOptions options = DefaultModelOptions();
+  options.graph.kv_type = DType::kF32;
+  options.graph.context = 16;
+  options.compile.isa = Isa::kRef;
+  options.compile.disabled_passes = {"fuse-attention", "pack-weights"};
+  options.compile.planner = PlanStrategy::kFirstUse;
+  options.compile.buckets = {2, 3};
+  const std::string path = TempPath("plan.weft");
+  ASSERT_TRUE(SavePlan(CompileFile(kTiny, options), path, *Threads()).ok());
+  absl::StatusOr<Plan> plan = LoadPlan(path, DefaultModelOptions());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->options.isa, Isa::kRef);
+  EXPECT_EQ(plan->options.disabled_passes, options.compile.disabled_passes);
+  EXPECT_EQ(plan->options.planner, PlanStrategy::kFirstUse);
+  EXPECT_EQ(plan->options.buckets, options.compile.buckets);
+  EXPECT_EQ(plan->context(), 16);
+  ExpectSameBits(Logits(kTiny, options), Logits(path));
+}
+
+TEST(PlanFile, SameModelGivesSameBytes) {
+  const std::string a = TempPath("a.weft"), b = TempPath("b.weft");
+  ASSERT_TRUE(SavePlan(CompileFile(kSmall), a, *Threads(1)).ok());
+  ASSERT_TRUE(SavePlan(CompileFile(kSmall), b, *Threads(2)).ok());
+  EXPECT_EQ(ReadBytes(a), ReadBytes(b));
+}
+
+TEST(PlanFile, SavingALoadedPlanGivesTheSameBytes) {
+  const std::string a = TempPath("a.weft"), b = TempPath("b.weft");
+  ASSERT_TRUE(SavePlan(CompileFile(kSmall), a, *Threads()).ok());
+  absl::StatusOr<PlanFile> file = LoadPlanFile(a);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(SavePlan(file->plan, b, *Threads()).ok());
+  EXPECT_EQ(ReadBytes(a), ReadBytes(b));
+}
+
+TEST(PlanFile, WeightsLieInTheFileAtMultiplesOf64) {
+  const AlignedPlan memory(TinyPlan());
+  absl::StatusOr<PlanFile> file = LoadPlanFile(memory.file());
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Graph& graph = file->plan.buckets.front();
+  int weights = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (!graph.IsWeight(id)) continue;
+    ++weights;
+    const auto& bytes = graph.value(id).data.bytes;
+    EXPECT_GE(bytes.data(), memory.file()->bytes().data());
+    EXPECT_LE(bytes.data() + bytes.size(),
+              memory.file()->bytes().data() + TinyPlan().size());
+    EXPECT_EQ((bytes.data() - memory.file()->bytes().data()) % 64, 0);
+  }
+  EXPECT_GT(weights, 5);
+}
+
+TEST(PlanFile, FailedSaveLeavesNothing) {
+  const Plan plan = CompileFile(kTiny);
+  const std::string path = TempPath("no-such-folder") + "/plan.weft";
+  const absl::Status s = SavePlan(plan, path, *Threads());
+  EXPECT_FALSE(s.ok());
+  EXPECT_NE(s.message().find(path), std::string::npos);
+  EXPECT_FALSE(Exists(path));
+  // A folder stands where the file would go.
+  const std::string folder = TempPath("folder");
+  ASSERT_TRUE(mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST);
+  EXPECT_FALSE(SavePlan(plan, folder, *Threads()).ok());
+  EXPECT_FALSE(
+      Exists(folder + ".tmp" + std::to_string(static_cast<int>(getpid()))));
+}
+
+TEST(PlanFile, OnlyPlanFilesAreTakenForThem) {
+  EXPECT_FALSE(IsPlanFile(kTiny));
+  EXPECT_FALSE(IsPlanFile("no/such/file.weft"));
+  EXPECT_FALSE(IsPlanFile(::testing::TempDir()));
+  EXPECT_FALSE(IsPlanFile(""));
+}
+
+// ----------------------------------------------------------------------------
+
+TEST(Reference, CompilesAgainFromTheModelFile) {
+  const std::string model = TempPath("m.gguf"), path = TempPath("r.weft");
+  WriteBytes(model, ReadBytes(kSmall));
+  ModelOptions options = DefaultModelOptions();
+  options.graph.kv_type = DType::kQ8_0;
+  options.graph.context = 32;
+  absl::StatusOr<GgufFile> file = OpenModel(model);
+  ASSERT_TRUE(file.ok());
+  absl::StatusOr<Plan> plan = CompileModel(*file, options);
+  if (!plan.ok()) {  // heads that q8_0 cannot hold
+    options.graph.kv_type = DType::kBF16;
+    plan = CompileModel(*file, options);
+  }
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_TRUE(SaveModelReference(*plan, *file, model, options, path).ok());
+  EXPECT_LT(ReadBytes(path).size(), ReadBytes(model).size());
+  ExpectSameBits(Logits(model, options), Logits(path));
+  EXPECT_TRUE(CheckPlanFile(path).ok());
+
+  // One byte of metadata is another.
+  Bytes changed = ReadBytes(model);
+  const std::string text(changed.begin(), changed.end());
+  const size_t at = text.find("general.architecture");
+  ASSERT_NE(at, std::string::npos);
+  changed[at] ^= 0x20;
+  WriteBytes(model, changed);
+  absl::Status s = LoadPlan(path, options).status();
+  EXPECT_FALSE(s.ok());
+
+  Bytes longer = ReadBytes(kSmall);
+  longer.push_back(0);
+  WriteBytes(model, longer);
+  s = LoadPlan(path, options).status();
+  EXPECT_NE(s.message().find("not the one"), std::string::npos) << s;
+
+  std::remove(model.c_str());
+  s = LoadPlan(path, options).status();
+  EXPECT_NE(s.message().find("needs its model file"), std::string::npos) << s;
+  EXPECT_NE(s.message().find("m.gguf"), std::string::npos) << s;
+}
+
+TEST(Reference, TheEmbeddedModelHasNoFile) {
+  absl::StatusOr<GgufFile> file = OpenModel("");
+  ASSERT_TRUE(file.ok());
+  const Plan plan = CompileFile("");
+  EXPECT_FALSE(SaveModelReference(plan, *file, "", DefaultModelOptions(),
+                                  TempPath("r.weft"))
+                   .ok());
+}
+
+// ----------------------------------------------------------------------------
+
+TEST(Damaged, OtherVersionsAreNamed) {
+  Bytes bytes = TinyPlan();
+  bytes[8] = 77;
+  ExpectRefused(bytes, "version 77");
+}
+
+TEST(Damaged, OtherCpusAreNamed) {
+  const char* other = Includes(DetectIsa(), Isa::kNeon) ? "avx2" : "neondot";
+  const Bytes bytes = WithHeader(TinyPlan(), [&](PlanProto* header) {
+    header->mutable_options()->set_isa(other);
+    for (GraphProto& graph : *header->mutable_buckets()) {
+      for (NodeProto& node : *graph.mutable_nodes()) {
+        for (AttributeProto& a : *node.mutable_attributes()) {
+          if (a.name() == "kernel") a.set_text(std::string("gemm_") + other);
+        }
+      }
+    }
+  });
+  ExpectRefused(bytes, std::string("compiled for ") + other);
+  ExpectRefused(bytes, std::string("machine has ") + Name(DetectIsa()));
+}
+
+TEST(Damaged, HeaderChecksumIsAlwaysCompared) {
+  Bytes bytes = TinyPlan();
+  bytes[60] ^= 1;
+  ExpectRefused(bytes, "checksum of its header");
+  bytes = TinyPlan();
+  bytes[32] ^= 64;  // length of the weights
+  ExpectRefused(bytes, "checksum of its header");
+}
+
+TEST(Damaged, WeightChecksumsAreComparedWhenAsked) {
+  const std::string path = TempPath("plan.weft");
+  Bytes bytes = TinyPlan();
+  bytes[bytes.size() - 100] ^= 1;
+  WriteBytes(path, bytes);
+  EXPECT_TRUE(LoadPlanFile(path).ok());
+  const absl::Status s = CheckPlanFile(path);
+  EXPECT_NE(s.message().find("checksum of weight"), std::string::npos) << s;
+}
+
+TEST(Damaged, EveryCutIsRefused) {
+  const Bytes& whole = TinyPlan();
+  for (size_t size = 0; size < whole.size(); size += size < 64 ? 1 : 997) {
+    const Bytes cut(whole.begin(), whole.begin() + size);
+    EXPECT_FALSE(LoadAndRun(cut).ok()) << size;
+  }
+  Bytes longer = whole;
+  longer.push_back(0);
+  EXPECT_FALSE(LoadAndRun(longer).ok());
+}
+
+// What kernels or the executor would trip over: a header that is consistent in
+// itself, and a plan that is not sound.
+void ExpectUnsound(const std::function<void(PlanProto*)>& edit,
+                   const std::string& why) {
+  ExpectRefused(WithHeader(TinyPlan(), edit), why);
+}
+
+NodeProto* FindNode(GraphProto* graph, const std::string& op) {
+  for (NodeProto& node : *graph->mutable_nodes()) {
+    if (node.op() == op) return &node;
+  }
+  ADD_FAILURE() << "no " << op;
+  return graph->mutable_nodes(0);
+}
+
+// The id of an input by name.
+int InputId(const GraphProto& graph, const std::string& name) {
+  for (int i = 0; i < graph.sources_size(); ++i) {
+    if (graph.sources(i).name() == name) return i;
+  }
+  ADD_FAILURE() << "no " << name;
+  return 0;
+}
+
+void SetKernel(NodeProto* node, const std::string& kernel) {
+  for (AttributeProto& a : *node->mutable_attributes()) {
+    if (a.name() == "kernel") {
+      a.set_text(kernel);
+      return;
+    }
+  }
+  AttributeProto* a = node->add_attributes();
+  a->set_name("kernel");
+  a->set_text(kernel);
+}
+
+TEST(Unsound, TheUntouchedPlanRuns) {
+  EXPECT_TRUE(LoadAndRun(TinyPlan()).ok()) << LoadAndRun(TinyPlan());
+  EXPECT_TRUE(LoadAndRun(WithHeader(TinyPlan(), [](PlanProto*) {})).ok());
+}
+
+TEST(Unsound, OutputsBesidesLogitsAndStates) {
+  // The executor lays every output that is no state into the caller's logits.
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        OutputProto* more = g->add_outputs();
+        more->set_name("more");
+        more->set_value(g->sources_size());
+      },
+      "output is");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        for (OutputProto& o : *p->mutable_buckets(0)->mutable_outputs()) {
+          if (o.name() == "logits") o.set_name("logit");
+        }
+      },
+      "want logits");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        auto* outputs = p->mutable_buckets(0)->mutable_outputs();
+        for (int i = 0; i < outputs->size(); ++i) {
+          if (outputs->Get(i).name() == "logits") {
+            outputs->DeleteSubrange(i, 1);
+            return;
+          }
+        }
+      },
+      "not sound");  // what was the output has no place
+}
+
+TEST(Unsound, VocabularyOfAnotherSize) {
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_model()->set_vocabulary_size(p->model().vocabulary_size() +
+                                                1);
+      },
+      "tokens for a model of");
+  // Consistent with the vocabulary, but not with tables and logits.
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_vocabulary()->add_tokens("more");
+        p->mutable_model()->set_vocabulary_size(p->model().vocabulary_size() +
+                                                1);
+      },
+      "illegal plan");
+}
+
+TEST(Unsound, IndicesThatNobodyChecks) {
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        FindNode(g, "embed")->set_inputs(0, InputId(*g, "sequence"));
+      },
+      "cannot be 'sequence'");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        FindNode(g, "embed")->set_inputs(0, InputId(*g, "positions"));
+      },
+      "a table of");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        FindNode(g, "attention")->set_inputs(4, InputId(*g, "positions"));
+      },
+      "cannot be 'positions'");
+  // A weight in place of an input.
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        SourceProto* ids = g->mutable_sources(InputId(*g, "ids"));
+        ids->set_kind(SourceProto::WEIGHT);
+        ids->mutable_type()->mutable_dims(0)->set_symbol(DimProto::NUMBER);
+        ids->mutable_type()->mutable_dims(0)->set_value(8);
+        ids->set_name(p->weights(0).name());
+      },
+      "");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(1);
+        g->mutable_sources(InputId(*g, "ids"))->set_name("numbers");
+      },
+      "no standard input");
+}
+
+TEST(Unsound, FewerOutputRowsThanTokens) {
+  ExpectUnsound([](PlanProto* p) { p->mutable_buckets(1)->set_rows(1); },
+                "output rows");
+}
+
+TEST(Unsound, BucketsThatDiffer) {
+  ExpectUnsound([](PlanProto* p) { p->mutable_buckets(0)->set_context(1); },
+                "context");
+  // The cache is made for the last bucket's states.
+  ExpectUnsound(
+      [](PlanProto* p) {
+        GraphProto* g = p->mutable_buckets(0);
+        for (SourceProto& s : *g->mutable_sources()) {
+          if (s.kind() == SourceProto::STATE) {
+            s.mutable_type()->set_dtype("f32");
+          }
+        }
+        for (NodeProto& n : *g->mutable_nodes()) {
+          for (ResultProto& r : *n.mutable_results()) {
+            if (r.type().layout() == "keys" || r.type().layout() == "values") {
+              r.mutable_type()->set_dtype("f32");
+            }
+          }
+        }
+      },
+      "not the same");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_buckets()->SwapElements(0, 1);
+        p->mutable_options()->set_buckets(0, 8);
+        p->mutable_options()->set_buckets(1, 1);
+      },
+      "ascending");
+}
+
+TEST(Unsound, KernelsThatAreNotTheirs) {
+  ExpectUnsound(
+      [](PlanProto* p) {
+        SetKernel(FindNode(p->mutable_buckets(0), "embed"), "softmax_ref");
+      },
+      "is for softmax");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        SetKernel(FindNode(p->mutable_buckets(0), "embed"), "no_such");
+      },
+      "no kernel no_such");
+  // A view is not run, but its kernel's scratch would be asked for.
+  ExpectUnsound(
+      [](PlanProto* p) {
+        SetKernel(FindNode(p->mutable_buckets(0), "slice"), "attention_ref");
+      },
+      "a view has no kernel");
+}
+
+TEST(Unsound, PlacesInTheArena) {
+  ExpectUnsound(
+      [](PlanProto* p) {
+        for (NodeProto& n : *p->mutable_buckets(1)->mutable_nodes()) {
+          for (ResultProto& r : *n.mutable_results()) {
+            if (r.offset() > 0) r.set_offset(0);
+          }
+        }
+      },
+      "");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_buckets(1)->set_arena_bytes(p->buckets(1).arena_bytes() -
+                                               64);
+      },
+      "leave the arena");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_buckets(1)->set_arena_bytes(
+            std::numeric_limits<int64_t>::max());
+      },
+      "is no size");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        ResultProto* r =
+            FindNode(p->mutable_buckets(1), "slice")->mutable_results(0);
+        r->set_offset(r->offset() + 64);
+      },
+      "");
+}
+
+TEST(Unsound, WeightsOfOtherSizes) {
+  for (int i = 0; i < 3; ++i) {
+    ExpectUnsound(
+        [i](PlanProto* p) {
+          p->mutable_weights(i)->set_bytes(p->weights(i).bytes() - 1);
+        },
+        "bytes");
+  }
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_weights(1)->set_offset(p->weights(0).offset());
+      },
+      "cannot be");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        p->mutable_weights(p->weights_size() - 1)->set_offset(int64_t{1} << 62);
+      },
+      "cannot be");
+  ExpectUnsound([](PlanProto* p) { p->mutable_weights(0)->set_name("other"); },
+                "is not in its table");
+  ExpectUnsound(
+      [](PlanProto* p) {
+        SourceProto* s = p->mutable_buckets(0)->mutable_sources(0);
+        ASSERT_EQ(s->kind(), SourceProto::WEIGHT);
+        s->mutable_type()->set_layout("keys");
+      },
+      "illegal graph");
+}
+
+TEST(Unsound, ImpossibleSizes) {
+  ExpectUnsound(
+      [](PlanProto* p) {
+        for (GraphProto& g : *p->mutable_buckets()) {
+          g.set_context(int64_t{1} << 31);
+        }
+      },
+      "context");
+  ExpectUnsound(
+      [](PlanProto* p) { p->mutable_options()->set_buckets(1, 1 << 30); },
+      "65536");
+  ExpectUnsound([](PlanProto* p) { p->clear_buckets(); }, "0 graphs for 2");
+  ExpectUnsound([](PlanProto* p) { p->clear_options(); }, "unknown");
+}
+
+// ----------------------------------------------------------------------------
+
+TEST(Mutations, FlippedBitsInTheHeaderNeverCrash) {
+  std::mt19937_64 random(1);
+  uint64_t header;
+  std::memcpy(&header, TinyPlan().data() + 16, sizeof(header));
+  for (int i = 0; i < 500; ++i) {
+    Bytes bytes = TinyPlan();
+    const uint64_t at = random() % (48 + header);
+    bytes[at] ^= static_cast<uint8_t>(1 << random() % 8);
+    EXPECT_FALSE(LoadAndRun(bytes).ok()) << "byte " << at;
+    // Past the checksum; what is still sound is run.
+    FixChecksum(&bytes);
+    LoadAndRun(bytes).IgnoreError();
+  }
+}
+
+TEST(Mutations, DamagedFilesNeverCrash) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Bytes bytes = Mutate(TinyPlan(), seed);
+    LoadAndRun(bytes).IgnoreError();
+    FixChecksum(&bytes);
+    LoadAndRun(bytes).IgnoreError();
+  }
+}
+
+TEST(Mutations, ChangedFieldsNeverCrash) {
+  int sound = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    std::mt19937_64 random(seed);
+    const Bytes bytes = WithHeader(TinyPlan(), [&](PlanProto* header) {
+      const uint64_t steps = 1 + random() % 3;
+      for (uint64_t step = 0; step < steps; ++step) {
+        MutateMessage(header, "Vocabulary", &random);
+      }
+    });
+    sound += LoadAndRun(bytes).ok();
+  }
+  // Names, places with room, and the like may change.
+  EXPECT_GT(sound, 0);
+  EXPECT_LT(sound, 1500);
+}
+
+}  // namespace
+}  // namespace weft
