@@ -75,8 +75,11 @@ Lifetimes LifetimesOf(const Graph& graph) {
           const ValueId input = node.inputs[operand];
           // The operand must be a whole value of the same type, read here for
           // the last time and once.
-          if (record_of[input] >= 0 && last[input] == step &&
-              std::count(node.inputs.begin(), node.inputs.end(), input) == 1 &&
+          const auto reads = std::count_if(
+              node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
+                return RootOf(graph, other).root == input;
+              });
+          if (record_of[input] >= 0 && last[input] == step && reads == 1 &&
               graph.value(input).type == graph.value(output).type) {
             record.share = record_of[input];
           }
