@@ -35,6 +35,13 @@ std::string BestLayout(const Graph& graph, const Node& node,
   return "";
 }
 
+// A weight, or what passes join of weights: packed once, not in every step.
+bool IsConstant(const Graph& graph, ValueId value) {
+  return graph.IsWeight(value) ||
+         graph.ProducerOf(value, "concat_rows") != kNone ||
+         graph.ProducerOf(value, "interleave_rows") != kNone;
+}
+
 // Whether the node reads the weight through its layout, whatever that is.
 bool ReadsAnyLayout(const Node& node, ValueId weight) {
   return (IsMatmul(node) || node.op == "embed") && node.inputs[1] == weight &&
@@ -52,7 +59,7 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
     const Node& node = graph.node(id);
     if (!IsMatmul(node) || !ReadsAnyLayout(node, node.inputs[1])) continue;
     const ValueId weight = node.inputs[1];
-    if (layouts.count(weight) > 0) continue;
+    if (layouts.count(weight) > 0 || !IsConstant(graph, weight)) continue;
     const std::string layout = BestLayout(graph, node, options.kernels);
     if (!layout.empty()) layouts[weight] = layout;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -19,24 +20,34 @@ namespace weft {
 inline WeightData RandomWeight(const ValueType& type, const std::string& name,
                                uint32_t seed) {
   const Shape& shape = type.shape;
-  const int64_t columns = shape[shape.rank() - 1].value;
-  const int64_t rows = shape.rank() == 2 ? shape[0].value : 1;
   const bool vector = shape.rank() == 1;
+  const int64_t columns = shape[shape.rank() - 1].value;
+  const int64_t rows = vector ? 1 : shape[0].value;
   for (char c : name) seed = seed * 31 + static_cast<unsigned char>(c);
   std::mt19937 random(seed);
-  std::vector<float> row(columns);
-  auto bytes = std::make_shared<std::vector<uint8_t>>(
-      rows * RowBytes(type.dtype, columns));
+  // Quantising well is slow, so some blocks stand for all.
+  constexpr int kBlocks = 64;
+  const DTypeInfo& info = Info(type.dtype);
+  std::vector<float> block(info.block_elements);
+  std::vector<uint8_t> blocks(kBlocks * info.block_bytes);
   const float scale = vector ? 0.2f : 1.0f / std::sqrt(float(columns));
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int i = 0; i < kBlocks; ++i) {
     // Sums of twelve uniform numbers: the same on every platform.
-    for (float& x : row) {
+    for (float& x : block) {
       float sum = -6;
-      for (int i = 0; i < 12; ++i) sum += float(random() >> 8) / (1 << 24);
+      for (int j = 0; j < 12; ++j) sum += float(random() >> 8) / (1 << 24);
       x = sum * scale + (vector ? 1.0f : 0.0f);
     }
-    uint8_t* out = bytes->data() + r * RowBytes(type.dtype, columns);
-    if (!QuantizeRow(type.dtype, row.data(), out, columns).ok()) std::abort();
+    if (!QuantizeRow(type.dtype, block.data(),
+                     blocks.data() + i * info.block_bytes, info.block_elements)
+             .ok()) {
+      std::abort();
+    }
+  }
+  auto bytes = std::make_shared<std::vector<uint8_t>>();
+  for (int64_t i = 0; i < rows * columns / info.block_elements; ++i) {
+    const auto chosen = blocks.begin() + random() % kBlocks * info.block_bytes;
+    bytes->insert(bytes->end(), chosen, chosen + info.block_bytes);
   }
   return {*bytes, bytes};
 }
