@@ -49,7 +49,10 @@ inline WeightData RandomWeight(const ValueType& type, const std::string& name,
     const auto chosen = blocks.begin() + random() % kBlocks * info.block_bytes;
     bytes->insert(bytes->end(), chosen, chosen + info.block_bytes);
   }
-  return {*bytes, bytes};
+  WeightData data;
+  data.bytes = *bytes;
+  data.owner = bytes;
+  return data;
 }
 
 // Every weight of the graph that is row after row and has no bytes.
