@@ -251,9 +251,9 @@ TEST(RandomGraph, SwitchingAPassOffKeepsEveryBit) {
       const Logits found = RunWhole(model, Options({16}, {name}), text);
       ASSERT_EQ(found.size(), want.size()) << name;
       if (name == "quantize-activations") {
-        EXPECT_LT(RelativeError(found, want), model.quantized ? 0.2 : 1e-5);
+        EXPECT_LT(RelativeError(found, want), model.quantized ? 0.1 : 1e-5);
       } else if (name == "fuse-attention") {
-        EXPECT_LT(RelativeError(found, want), model.quantized ? 0.1 : 1e-3);
+        EXPECT_LT(RelativeError(found, want), model.quantized ? 0.1 : 1e-4);
       } else {
         EXPECT_TRUE(SameBits(found, want)) << "without " << name;
       }
@@ -409,12 +409,12 @@ TEST(RandomGraph, KernelsAgreeWithReferenceFunctions) {
     for (const Logits& found : exact) {
       const double error = RelativeError(found, want);
       worst[0] = std::max(worst[0], error);
-      EXPECT_LT(error, coarse ? 2e-2 : 1e-3);
+      EXPECT_LT(error, coarse ? 1e-3 : 1e-4);
     }
     const double rounded =
         RelativeError(RunWhole(model, Options(), text), want);
     worst[1] = std::max(worst[1], rounded);
-    EXPECT_LT(rounded, model.quantized ? 0.2 : coarse ? 2e-2 : 1e-3);
+    EXPECT_LT(rounded, model.quantized ? 0.1 : coarse ? 1e-3 : 1e-4);
   });
   RecordProperty("worst_relative_error", std::to_string(worst[0]));
   RecordProperty("worst_with_rounded_activations", std::to_string(worst[1]));
