@@ -76,6 +76,14 @@ ValueId Graph::FindValue(absl::string_view name) const {
   return kNone;
 }
 
+std::string Graph::FreeName(const std::string& name) const {
+  std::string free = name;
+  for (int n = 2; FindValue(free) != kNone; ++n) {
+    free = absl::StrCat(name, ".", n);
+  }
+  return free;
+}
+
 const Node* Graph::Producer(ValueId id) const {
   const NodeId producer = values_[id].producer;
   return producer == kNone ? nullptr : &nodes_[producer];

@@ -125,6 +125,8 @@ class Graph {
   }
   // kNone when there is none.
   ValueId FindValue(absl::string_view name) const;
+  // `name`, with a number behind it if a value has it already.
+  std::string FreeName(const std::string& name) const;
 
   // --- Questions that passes ask.
   // The node that makes a value, or null.

@@ -5,7 +5,9 @@
 //
 // Decoding one token at a time is bound by reading weights, so it decides; for
 // more tokens only kernels that read the same layout are taken. A table that is
-// also the embedding is packed once: embed reads any layout.
+// also the embedding is packed once: embed reads any layout. Other readers keep
+// the weight as it was.
+#include <algorithm>
 #include <map>
 
 #include "ops/fused_matmul.h"
@@ -18,6 +20,7 @@ namespace {
 std::string BestLayout(const Graph& graph, const Node& node,
                        const KernelOptions& options) {
   const ValueType& weight = graph.value(node.inputs[1]).type;
+  if (!weight.layout.empty()) return "";  // it has one already
   for (const auto& row : AllKernels()) {
     if (!row->Computes(node) || !Includes(options.isa, row->isa())) continue;
     const WeightLayout* layout = FindWeightLayout(row->weight_layout());
@@ -32,6 +35,19 @@ std::string BestLayout(const Graph& graph, const Node& node,
   return "";
 }
 
+// A weight, or what passes join of weights: packed once, not in every step.
+bool IsConstant(const Graph& graph, ValueId value) {
+  return graph.IsWeight(value) ||
+         graph.ProducerOf(value, "concat_rows") != kNone ||
+         graph.ProducerOf(value, "interleave_rows") != kNone;
+}
+
+// Whether the node reads the weight through its layout, whatever that is.
+bool ReadsAnyLayout(const Node& node, ValueId weight) {
+  return (IsMatmul(node) || node.op == "embed") && node.inputs[1] == weight &&
+         std::count(node.inputs.begin(), node.inputs.end(), weight) == 1;
+}
+
 }  // namespace
 
 absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
@@ -41,15 +57,18 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
   std::map<ValueId, std::string> layouts;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (!IsMatmul(node)) continue;
+    if (!IsMatmul(node) || !ReadsAnyLayout(node, node.inputs[1])) continue;
     const ValueId weight = node.inputs[1];
-    if (layouts.count(weight) > 0) continue;
+    if (layouts.count(weight) > 0 || !IsConstant(graph, weight)) continue;
     const std::string layout = BestLayout(graph, node, options.kernels);
     if (!layout.empty()) layouts[weight] = layout;
   }
   graph.bounds = bounds;
   for (const auto& [weight, layout] : layouts) {
-    const std::vector<NodeId> users = graph.Users(weight);
+    std::vector<NodeId> users;
+    for (NodeId user : graph.Users(weight)) {
+      if (ReadsAnyLayout(graph.node(user), weight)) users.push_back(user);
+    }
     ValueType type = graph.value(weight).type;
     type.layout = layout;
     Attributes attributes;
@@ -60,9 +79,7 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
         producer != nullptr ? producer->name : graph.value(weight).name,
         users.front());
     for (NodeId user : users) {
-      for (ValueId& input : graph.node(user).inputs) {
-        if (input == weight) input = graph.node(pack).outputs[0];
-      }
+      graph.node(user).inputs[1] = graph.node(pack).outputs[0];
     }
   }
   return absl::OkStatus();

@@ -2,8 +2,10 @@
 //
 //   %3 = concat_rows($bq, $bk)  f32[96]   ->   $qkv.bias = weight f32[96]
 //
-// With the ops' reference functions, so only for small results (biases,
-// scales); large ones are the business of pack-weights, which works in place.
+// Only what moves bytes: arithmetic by reference functions would round
+// differently from the kernels that compute it in a step. And only small
+// results (biases, scales); large ones are the business of pack-weights, which
+// makes them when they are needed.
 #include <algorithm>
 #include <memory>
 
@@ -17,11 +19,7 @@ namespace {
 constexpr int64_t kLargest = 1 << 20;
 
 bool CanFold(const Graph& graph, const Node& node) {
-  const OpDef& op = OpOf(node);
-  if (op.view || op.writes_state || node.outputs.size() != 1 ||
-      node.inputs.empty()) {
-    return false;
-  }
+  if (node.op != "concat_rows" && node.op != "interleave_rows") return false;
   const ValueType& result = graph.value(node.outputs[0]).type;
   return result.layout.empty() &&
          std::all_of(node.inputs.begin(), node.inputs.end(),
@@ -56,7 +54,7 @@ absl::Status FoldConstants(Graph& graph, const PassOptions&) {
     data.bytes = *bytes;
     data.owner = bytes;
     const ValueId folded = graph.AddWeight(
-        node.name.empty() ? "folded." + std::to_string(id) : node.name, type,
+        graph.FreeName(node.name.empty() ? "folded" : node.name), type,
         std::move(data));
     graph.ReplaceUses(node.outputs[0], folded);
     graph.Erase(id);

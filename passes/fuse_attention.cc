@@ -7,9 +7,25 @@
 //   %6 = attention(%q, %k, %v, %positions, %sequence)
 //
 // The sums are the same but taken page by page, so logits move by rounding.
+// Keys are now read where the values are: not when they were written anew in
+// between.
+#include "ops/op_table.h"
 #include "passes/pass.h"
 
 namespace weft {
+namespace {
+
+// Whether a state's version is still the newest where `node` stands.
+bool IsNewestAt(const Graph& graph, ValueId version, NodeId node) {
+  for (NodeId id : graph.order()) {
+    if (id == node) return true;
+    const Node& write = graph.node(id);
+    if (OpOf(write).writes_state && write.inputs[0] == version) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 absl::Status FuseAttention(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
@@ -25,7 +41,8 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
     const ValueType& keys = graph.value(s.inputs[1]).type;
     const ValueType& state = graph.value(values.inputs[1]).type;
     if (s.inputs[2] != values.inputs[2] || s.inputs[3] != values.inputs[3] ||
-        keys.dtype != state.dtype || keys.shape[1] != state.shape[1]) {
+        keys.dtype != state.dtype || keys.shape[1] != state.shape[1] ||
+        !IsNewestAt(graph, s.inputs[1], id)) {
       continue;
     }
     values.op = "attention";

@@ -10,6 +10,7 @@
 // alone: files of mixed quantisation often keep V in a finer one.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "ops/fused_matmul.h"
 #include "passes/pass.h"
@@ -23,14 +24,16 @@ struct Branch {
   ValueId result;
 };
 
+// Whether those ops alone read the value. They take slices; other readers may
+// want rows without gaps, and a graph output cannot be a slice.
 bool FeedsAttention(const Graph& graph, ValueId value) {
-  for (NodeId user : graph.Users(value)) {
-    for (const char* op : {"rope", "kv_write", "rope_kv_write", "attention",
-                           "attention_scores"}) {
-      if (graph.node(user).op == op) return true;
-    }
-  }
-  return false;
+  const std::vector<NodeId> users = graph.Users(value);
+  return !users.empty() && !graph.IsOutput(value) &&
+         std::all_of(users.begin(), users.end(), [&](NodeId user) {
+           const std::string& op = graph.node(user).op;
+           return op == "rope" || op == "kv_write" || op == "rope_kv_write" ||
+                  op == "attention" || op == "attention_scores";
+         });
 }
 
 Branch BranchOf(const Graph& graph, NodeId matmul) {
@@ -115,7 +118,7 @@ absl::Status FuseQkv(Graph& graph, const PassOptions&) {
             branch.bias != kNone}]
         .push_back(branch);
   }
-  for (const auto& [key, branches] : groups) {
+  for (const auto& [shared, branches] : groups) {
     if (branches.size() > 1) Fuse(graph, branches);
   }
   graph.EraseDead();

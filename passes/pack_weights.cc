@@ -39,6 +39,11 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
   const Node* producer = graph.Producer(value);
   if (!IsWeightOp(producer)) return false;
   for (ValueId input : producer->inputs) {
+    // A source interleaves all of its rows or none.
+    if (producer->op != "pack_weight" &&
+        graph.ProducerOf(input, "interleave_rows") != kNone) {
+      return false;
+    }
     if (!Collect(graph, input, source, parts)) return false;
   }
   if (producer->op == "interleave_rows") source->Interleave();
@@ -72,7 +77,7 @@ absl::Status PackWeights(Graph& graph, const PassOptions&) {
     };
     // A weight that is only laid out anew keeps its name, unless its old form
     // is still read.
-    std::string name = node.name;
+    std::string name = node.name.empty() ? "weight" : node.name;
     const ValueId old = graph.FindValue(name);
     if (old != kNone) {
       if (graph.OnlyUser(old) == id) {
@@ -84,7 +89,8 @@ absl::Status PackWeights(Graph& graph, const PassOptions&) {
       }
       name += "." + (type.layout.empty() ? "rows" : type.layout);
     }
-    const ValueId packed = graph.AddWeight(name, type, std::move(data));
+    const ValueId packed =
+        graph.AddWeight(graph.FreeName(name), type, std::move(data));
     graph.ReplaceUses(result, packed);
     graph.Erase(id);
   }

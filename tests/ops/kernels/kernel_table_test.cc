@@ -1,0 +1,215 @@
+#include "ops/kernels/kernel_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "graph/text_format.h"
+#include "ops/op_table.h"
+#include "ops/weight_layout.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr Isa kCaps[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
+                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
+                         Isa::kNeonDot};
+
+bool HasX86Kernels() { return FindKernel("attention_any_64_avx2") != nullptr; }
+
+// A product of x by a weight of this type and layout.
+Graph Product(DType weight, const std::string& layout, const char* x,
+              int64_t tokens = 64) {
+  std::string nodes = "%0 = embed(%ids, $table)  f32[T,256]\n";
+  if (std::string(x) == "q8r") {
+    nodes += "%1 = quantize_rows(%0)  q8r[T,256]\n%2 = matmul(%1, $w)";
+  } else {
+    nodes += "%2 = matmul(%0, $w)";
+  }
+  absl::StatusOr<Graph> graph = Parse(absl::StrCat(
+      "graph t tokens<=", tokens, " rows<=", tokens,
+      " context<=64\n$table = weight f32[10,256]\n$w = weight ",
+      Info(weight).name, "[48,256]",
+      layout.empty() ? "" : absl::StrCat("{", layout, "}"),
+      "\n%ids = input ids i32[T]\n", nodes, " f32[T,48]\noutput y = %2\n"));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const absl::Status legal = VerifyGraph(*graph);
+  EXPECT_TRUE(legal.ok()) << legal;
+  return *std::move(graph);
+}
+
+KernelChoice Choose(const Graph& graph, Isa cap,
+                    KernelPreference preference = KernelPreference::kBest) {
+  const Node& node = graph.node(graph.order().back());
+  return ChooseKernel({graph, node, {cap}}, preference);
+}
+
+TEST(KernelTable, EveryOpButViewsHasAReferenceRowThatStandsLast) {
+  std::set<std::string> seen;
+  bool references = false;
+  for (const auto& row : AllKernels()) {
+    const bool reference = row->name() == row->op() + "_ref";
+    EXPECT_TRUE(reference || !references)
+        << row->name() << " behind references";
+    references |= reference;
+    if (reference) seen.insert(row->op());
+  }
+  for (const OpDef* op : AllOps()) {
+    EXPECT_EQ(seen.count(op->name), op->view ? 0u : 1u) << op->name;
+  }
+}
+
+TEST(KernelTable, NamesAreUniqueAndSayOpAndInstructionSet) {
+  std::set<std::string> names;
+  for (const auto& row : AllKernels()) {
+    EXPECT_TRUE(names.insert(row->name()).second) << row->name();
+    EXPECT_EQ(FindKernel(row->name()), row.get());
+    EXPECT_NE(FindOp(row->op()), nullptr) << row->name();
+    EXPECT_TRUE(absl::StartsWith(row->name(), row->op() + "_")) << row->name();
+    // Kernels of a library end with its name, the one of plain C++ that reads
+    // any table with what it reads.
+    const std::string last =
+        std::vector<std::string>(absl::StrSplit(row->name(), '_')).back();
+    if (last != "onednn" && row->name() != "embed_any_row") {
+      EXPECT_EQ(last, Name(row->isa())) << row->name();
+    }
+    EXPECT_NE(FindWeightLayout(row->weight_layout()), nullptr) << row->name();
+    EXPECT_FALSE(row->summation().empty()) << row->name();
+  }
+  EXPECT_EQ(FindKernel("matmul"), nullptr);
+  EXPECT_EQ(FindKernel(""), nullptr);
+}
+
+TEST(KernelTable, CapIsKept) {
+  for (const DTypeInfo& info : AllDTypes()) {
+    if (!info.quantized) continue;
+    for (const char* layout : {"", "panel16"}) {
+      const Graph graph = Product(info.type, layout, "q8r");
+      for (Isa cap : kCaps) {
+        const KernelChoice choice = Choose(graph, cap);
+        ASSERT_NE(choice.row, nullptr);
+        EXPECT_TRUE(Includes(cap, choice.row->isa()))
+            << choice.row->name() << " under " << Name(cap);
+      }
+      EXPECT_EQ(Choose(graph, Isa::kRef).row->name(), "matmul_ref");
+    }
+  }
+}
+
+TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwnOnAvx2) {
+  if (!HasX86Kernels()) GTEST_SKIP() << "kernels of another processor";
+  for (const DTypeInfo& info : AllDTypes()) {
+    const DType type = info.type;
+    if (type == DType::kI32 || type == DType::kQ8Rows) continue;
+    for (const char* layout : {"", "panel16"}) {
+      for (const char* x : {"f32", "q8r"}) {
+        if (!info.quantized && std::string(x) == "q8r") continue;
+        for (int64_t tokens : {1, 8, 512}) {
+          const KernelChoice choice =
+              Choose(Product(type, layout, x, tokens), Isa::kAvx2);
+          // Floats meet panels of block types in no kernel: nothing lays such
+          // weights out.
+          const bool none = info.quantized && std::string(layout) != "" &&
+                            std::string(x) == "f32";
+          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : Isa::kAvx2)
+              << info.name << " " << layout << " " << x << " " << tokens;
+        }
+      }
+    }
+  }
+}
+
+TEST(KernelTable, RefusalsSayWhy) {
+  if (!HasX86Kernels()) GTEST_SKIP() << "kernels of another processor";
+  const Graph graph = Product(DType::kQ4_0, "panel16", "q8r", 512);
+  const KernelChoice choice = Choose(graph, Isa::kAvx2);
+  ASSERT_FALSE(choice.refused.empty());
+  std::set<std::string> reasons;
+  for (const auto& [row, why] : choice.refused) {
+    EXPECT_EQ(row->op(), "matmul");
+    EXPECT_FALSE(why.empty()) << row->name();
+    reasons.insert(why);
+  }
+  const std::string all = absl::StrJoin(reasons, "; ");
+  EXPECT_THAT(all, HasSubstr("needs avx512vnni"));
+  EXPECT_THAT(all, HasSubstr("is for 1 to 24 rows"));
+  // Rows that stand before the chosen one, in the table's order.
+  size_t at = 0;
+  for (const auto& row : AllKernels()) {
+    if (row.get() == choice.row) break;
+    if (at < choice.refused.size() && choice.refused[at].first == row.get()) {
+      ++at;
+    }
+  }
+  EXPECT_EQ(at, choice.refused.size());
+
+  std::string others;
+  for (const auto& [row, why] :
+       Choose(Product(DType::kQ8_0, "", "f32"), Isa::kRef).refused) {
+    absl::StrAppend(&others, why, "; ");
+  }
+  EXPECT_THAT(others, HasSubstr("needs avx2"));
+  std::string layouts;
+  for (const auto& [row, why] :
+       Choose(Product(DType::kQ8_0, "", "q8r"), Isa::kAvx512Vnni).refused) {
+    absl::StrAppend(&layouts, why, "; ");
+  }
+  EXPECT_THAT(layouts, HasSubstr("reads weights in panel16"));
+  EXPECT_THAT(layouts, HasSubstr("multiplies Q4_0"));
+}
+
+// What runs with choose-kernels switched off must give the same bits.
+TEST(KernelTable, PlainestSumsInTheOrderOfTheBest) {
+  for (const DTypeInfo& info : AllDTypes()) {
+    if (info.type == DType::kI32 || info.type == DType::kQ8Rows) continue;
+    for (const char* layout : {"", "panel16"}) {
+      for (const char* x : {"f32", "q8r"}) {
+        if (!info.quantized && std::string(x) == "q8r") continue;
+        for (int64_t tokens : {1, 512}) {
+          const Graph graph = Product(info.type, layout, x, tokens);
+          for (Isa cap : kCaps) {
+            const KernelRow* best = Choose(graph, cap).row;
+            const KernelRow* plainest =
+                Choose(graph, cap, KernelPreference::kPlainest).row;
+            EXPECT_EQ(best->summation(), plainest->summation())
+                << best->name() << " and " << plainest->name();
+            EXPECT_TRUE(Includes(cap, plainest->isa()));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Or results would depend on how many tokens a step has.
+TEST(KernelTable, AllTokenCountsSumInOneOrder) {
+  for (const DTypeInfo& info : AllDTypes()) {
+    if (info.type == DType::kI32 || info.type == DType::kQ8Rows) continue;
+    for (const char* layout : {"", "panel16"}) {
+      for (const char* x : {"f32", "q8r"}) {
+        if (!info.quantized && std::string(x) == "q8r") continue;
+        for (Isa cap : kCaps) {
+          std::set<std::string> orders;
+          for (int64_t tokens : {1, 2, 8, 24, 25, 64, 512, 4096}) {
+            orders.insert(Choose(Product(info.type, layout, x, tokens), cap)
+                              .row->summation());
+          }
+          EXPECT_EQ(orders.size(), 1u)
+              << info.name << " " << layout << " " << x << " " << Name(cap);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
