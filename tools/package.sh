@@ -43,9 +43,11 @@ done
 
 # Of the libraries beside the binary, and of those that were linked into it.
 cp -L "$root/LICENSE" "$new/LICENSE"
-for package in libdnnl2 libgomp1 ocl-icd-libopencl1 libabsl-dev libprotobuf-dev \
-  libpcre2-dev libutf8proc-dev libxxhash-dev libcli11-dev nlohmann-json3-dev \
-  zlib1g; do
+bundled=$(for library in "$new"/lib/*; do
+  dpkg -S "*/$(basename "$library")" | cut -d: -f1
+done | sort -u)
+for package in $bundled libabsl-dev libprotobuf-dev libpcre2-dev libutf8proc-dev \
+  libxxhash-dev libcli11-dev nlohmann-json3-dev; do
   copyright=/usr/share/doc/$package/copyright
   [ -e "$copyright" ] && cp -L "$copyright" "$new/licenses/$package"
 done

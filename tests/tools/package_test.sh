@@ -13,8 +13,8 @@ fail() {
 }
 
 [ -s "$folder/LICENSE" ] || fail "no licence"
-[ -s "$folder/licenses/libdnnl2" ] || fail "no licence of oneDNN"
-[ -e "$folder/lib/libdnnl.so.2" ] || fail "no oneDNN"
+[ -s "$folder/licenses/libgomp1" ] || fail "no licence of OpenMP"
+[ -e "$folder/lib/libgomp.so.1" ] || fail "no OpenMP"
 
 # Moved elsewhere, and called through a link.
 mv "$folder" "$TEST_TMPDIR/moved"
