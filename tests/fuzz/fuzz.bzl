@@ -11,7 +11,7 @@ def fuzz_test(name, target, corpus, mutations, long_mutations):
       long_mutations: of each file, in the long run.
     """
     for suffix, count, size, tags in [
-        ("", mutations, "medium", []),
+        ("", mutations, "small", []),
         ("_long", long_mutations, "enormous", ["long", "manual"]),
     ]:
         native.cc_test(
