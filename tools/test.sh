@@ -33,6 +33,12 @@ if [ $long = yes ]; then
   set -- "$@" $long_tests
 fi
 
+vocabularies=${WEFT_VOCAB_DIR:-$root/../shared/vocab}
+if [ -d "$vocabularies" ]; then
+  WEFT_VOCAB_DIR=$(cd "$vocabularies" && pwd)
+  export WEFT_VOCAB_DIR
+fi
+
 # What Bazel did, one JSON object a line.
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
