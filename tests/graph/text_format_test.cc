@@ -85,14 +85,16 @@ TEST(TextFormatTest, AttributesKeepTheirKindAndEveryBit) {
 
 TEST(TextFormatTest, RandomGraphsRoundTrip) {
   std::mt19937 random(1);
-  const auto below = [&random](uint32_t n) { return random() % n; };
+  const auto below = [&random](uint32_t n) {
+    return static_cast<int32_t>(random() % n);
+  };
   const Dim dims[] = {Dim::Tokens(), Dim::Rows(), Dim::Context(),
                       Dim::Number(1), Dim::Number(4096)};
   const char* names[] = {"", "plain", "with space", "dash-1.2/x", "\"", "a#b"};
   const auto type = [&] {
     ValueType t;
     t.dtype = AllDTypes()[below(AllDTypes().size())].type;
-    for (uint32_t i = 0, n = 1 + below(4); i < n; ++i) {
+    for (int i = 0, n = 1 + below(4); i < n; ++i) {
       t.shape.Append(dims[below(5)]);
     }
     if (below(4) == 0) t.layout = "panel16";
@@ -103,15 +105,15 @@ TEST(TextFormatTest, RandomGraphsRoundTrip) {
     graph.name = names[1 + below(5)];
     graph.bounds = {1 + below(9), 1 + below(9), 1 + below(9)};
     std::vector<ValueId> values;
-    for (uint32_t i = 0, n = 1 + below(4); i < n; ++i) {
+    for (int i = 0, n = 1 + below(4); i < n; ++i) {
       const std::string name = absl::StrCat(names[below(6)], i);
       values.push_back(below(2) == 0   ? graph.AddWeight(name, type(), {})
                        : below(2) == 0 ? graph.AddInput(name, type())
                                        : graph.AddState(name, type()));
     }
-    for (uint32_t i = 0, n = below(10); i < n; ++i) {
+    for (int i = 0, n = below(10); i < n; ++i) {
       std::vector<ValueId> inputs;
-      for (uint32_t k = below(4); k > 0; --k) {
+      for (int k = below(4); k > 0; --k) {
         inputs.push_back(values[below(values.size())]);
       }
       Attributes attributes;
