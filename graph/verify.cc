@@ -40,10 +40,10 @@ absl::Status CheckType(const ValueType& type, const Bounds& bounds,
       return Illegal(
           where, absl::StrCat("dimension ", i, " is ", n, ", want 1 to 2^32"));
     }
-    elements *= n;  // at most 2^40 * 2^32
-    if (elements > kMaxElements) {
+    if (elements > kMaxElements / n) {
       return Illegal(where, "more than 2^40 elements");
     }
+    elements *= n;
   }
   const int64_t row = shape[shape.rank() - 1].Resolve(bounds);
   const DTypeInfo& info = Info(type.dtype);

@@ -1,0 +1,216 @@
+// Rules of the ops: what each refuses, and with what message.
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/text_format.h"
+#include "gtest/gtest.h"
+#include "ops/op_table.h"
+
+namespace weft {
+namespace {
+
+using testing::HasSubstr;
+
+// Operands of every kind.
+constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
+  $v8 = weight f32[8]
+  $v64 = weight f32[64]
+  $w = weight f32[64,64]
+  $q = weight q4_0[64,64]
+  $q96 = weight q4_0[96,64]
+  $p = weight q4_0[64,64]{panel16}
+  $halves = weight f32[4]
+  %0 = input ids i32[T]
+  %1 = input positions i32[T]
+  %2 = input sequence i32[T]
+  %3 = input x f32[T,64]
+  %4 = input y f32[T,8]
+  %5 = input rows i32[R]
+  %6 = state keys f16[S,2,32]{keys}
+  %7 = state values f16[S,2,32]{values}
+  %8 = input attention f32[T,4,S]
+)";
+
+std::string Verdict(const std::string& line) {
+  absl::StatusOr<Graph> graph = Parse(kSources + line + "\n");
+  if (!graph.ok()) return std::string(graph.status().message());
+  const Node& node = graph->node(0);
+  graph->AddOutput("result", node.outputs[0]);
+  return std::string(VerifyGraph(*graph).message());
+}
+
+// A legal use of each op.
+const char* const kLegal[] = {
+    "%9 = embed(%0, $q) f32[T,64]",
+    "%9 = embed(%0, $p) f32[T,64]",
+    "%9 = rms_norm(%3, $v64) eps=1e-05 f32[T,64]",
+    "%9 = layer_norm(%3, $v64, $v64) eps=1e-05 f32[T,64]",
+    "%9 = matmul(%3, $w) f32[T,64]",
+    "%9 = matmul(%3, $p) f32[T,64]",
+    "%9 = add(%3, %3) f32[T,64]",
+    "%9 = add(%3, $v64) f32[T,64]",
+    "%9 = mul(%3, %3) f32[T,64]",
+    "%9 = silu(%3) f32[T,64]",
+    "%9 = gelu(%3) approximation=\"tanh\" f32[T,64]",
+    "%9 = rope(%4, %1) base=1e4 head_dim=8 rope_dims=8 scale=1.0 "
+    "style=\"halves\" f32[T,8]",
+    "%9 = kv_write(%6, %3, %1, %2) f16[S,2,32]{keys}",
+    "%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 f32[T,2,S]",
+    "%9 = softmax(%8) f32[T,4,S]",
+    "%9 = attention_values(%8, %7, %1, %2) f32[T,128]",
+    "%9 = take_rows(%3, %5) f32[R,64]",
+    "%9 = slice(%3) begin=32 size=32 f32[T,32]",
+    "%9 = quantize_rows(%3) q8r[T,64]",
+    "%9 = rms_norm_quantize(%3, $v64) eps=1e-05 q8r[T,64]",
+    "%9 = fused_matmul(%3, $q, $v64, $v64, %3) bias=1 "
+    "epilogue=\"residual\" eps=1e-05 quantize=1 f32[T,64]",
+    "%9 = fused_matmul(%3, $w) epilogue=\"silu_gate\" f32[T,32]",
+    "%9 = silu_gate(%3, %3) f32[T,64]",
+    "%9 = attention(%3, %6, %7, %1, %2) heads=2 scale=1.0 f32[T,64]",
+    "%9 = rope_kv_write(%6, %3, %1, %2) base=1e4 head_dim=32 rope_dims=32 "
+    "scale=1.0 style=\"halves\" f16[S,2,32]{keys}",
+    "%9 = concat_rows($q, $q96) q4_0[160,64]",
+    "%9 = interleave_rows($q, $q) q4_0[128,64]",
+    "%9 = pack_weight($q) layout=\"panel16\" q4_0[64,64]{panel16}",
+};
+
+TEST(OpRulesTest, LegalUsesOfEveryOpPass) {
+  std::set<std::string> seen;
+  for (const std::string line : kLegal) {
+    EXPECT_EQ(Verdict(line), "") << line;
+    seen.insert(line.substr(5, line.find('(') - 5));
+  }
+  for (const OpDef* op : AllOps()) {
+    EXPECT_EQ(seen.count(op->name), 1u) << op->name << " has no line above";
+  }
+}
+
+TEST(OpRulesTest, EveryOpWantsItsNumberOfOperands) {
+  for (const OpDef* op : AllOps()) {
+    if (std::string(op->name) == "gelu") continue;  // asks its attribute first
+    const std::string verdict =
+        op->name == std::string("fused_matmul")
+            ? Verdict("%9 = fused_matmul(%3) f32[T,64]")
+            : Verdict(absl::StrCat("%9 = ", op->name, "() f32[T,64]"));
+    EXPECT_THAT(verdict, HasSubstr("operands, want ")) << op->name;
+  }
+}
+
+struct Case {
+  const char* line;
+  const char* message;
+};
+
+const Case kWrong[] = {
+    {"%9 = twist(%3) f32[T,64]", "there is no op 'twist'"},
+    {"%9 = embed(%3, $q) f32[T,64]", "embed operand 0"},
+    {"%9 = embed(%0, $v64) f32[T,64]", "embed wants a table [V,D]"},
+    {"%9 = embed(%0, $q) f32[T,65]", "its rule says f32[T,64]"},
+    {"%9 = rms_norm(%3, $v8) eps=1e-05 f32[T,64]",
+     "rms_norm operand 1: want f32[64], found f32[8]"},
+    {"%9 = rms_norm(%3, $v64) f32[T,64]", "rms_norm attribute eps"},
+    {"%9 = rms_norm(%3, $v64) eps=1 f32[T,64]", "rms_norm attribute eps"},
+    {"%9 = rms_norm(%3, $v64) eps=inf f32[T,64]", "rms_norm attribute eps"},
+    {"%9 = rms_norm(%3, $v64) eps=-1.0 f32[T,64]", "rms_norm attribute eps"},
+    {"%9 = rms_norm(%0, $v64) eps=1e-05 f32[T,64]",
+     "rms_norm operand 0: want a matrix of f32"},
+    {"%9 = layer_norm(%3, $v64, $v8) eps=1e-05 f32[T,64]",
+     "layer_norm operand 2: want f32[64]"},
+    {"%9 = matmul(%4, $w) f32[T,64]",
+     "matmul cannot multiply f32[T,8] by f32[64,64]"},
+    {"%9 = matmul(%3, $v64) f32[T,64]", "matmul wants a weight [N,K]"},
+    {"%9 = matmul(%0, $w) f32[T,64]", "matmul cannot multiply i32[T]"},
+    {"%9 = add(%3, %4) f32[T,64]", "add cannot join f32[T,64] and f32[T,8]"},
+    {"%9 = mul(%3, $v8) f32[T,64]", "mul cannot join f32[T,64] and f32[8]"},
+    {"%9 = silu(%0) i32[T]", "silu operand 0: want a matrix of f32"},
+    {"%9 = gelu(%3) f32[T,64]", "gelu attribute approximation"},
+    {"%9 = gelu(%3) approximation=\"fast\" f32[T,64]",
+     "gelu attribute approximation: want \"none\" or \"tanh\""},
+    {"%9 = rope(%4, %1) base=1e4 head_dim=7 rope_dims=6 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "does not divide into heads of 7"},
+    {"%9 = rope(%4, %1) base=1e4 head_dim=8 rope_dims=7 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "with 7 rotated"},
+    {"%9 = rope(%4, %1) base=1e4 head_dim=8 rope_dims=9 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "rope attribute rope_dims: want an integer from 2 to 8"},
+    {"%9 = rope(%4, %1) base=1e4 head_dim=0 rope_dims=2 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "rope attribute head_dim"},
+    {"%9 = rope(%4, %1) base=0.0 head_dim=8 rope_dims=8 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "rope attribute base: want a finite number above 0"},
+    {"%9 = rope(%4, %1) base=1e4 head_dim=8 rope_dims=8 scale=1.0 "
+     "style=\"spiral\" f32[T,8]",
+     "rope attribute style"},
+    {"%9 = rope(%4, %1, $v8) base=1e4 head_dim=8 rope_dims=8 scale=1.0 "
+     "style=\"halves\" f32[T,8]",
+     "rope operand 2: want f32[4], found f32[8]"},
+    {"%9 = kv_write(%6, %4, %1, %2) f16[S,2,32]{keys}",
+     "kv_write cannot write [T,8] into f16[S,2,32]{keys}"},
+    {"%9 = kv_write(%3, %3, %1, %2) f32[T,64]",
+     "kv_write operand 0: want a state"},
+    {"%9 = kv_write(%6, %3, %3, %2) f16[S,2,32]{keys}", "kv_write operand 2"},
+    {"%9 = attention_scores(%3, %7, %1, %2) heads=2 scale=1.0 f32[T,2,S]",
+     "attention_scores operand 1: want a state"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=3 scale=1.0 f32[T,3,S]",
+     "3 heads do not share 2 KV heads evenly"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=4 scale=1.0 f32[T,4,S]",
+     "query is [T,64], want 128 columns"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=0 scale=1.0 f32[T,2,S]",
+     "attribute heads: want an integer from 1"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=nan f32[T,2,S]",
+     "attribute scale: want a finite number"},
+    {"%9 = attention_values(%3, %7, %1, %2) f32[T,64]",
+     "attention_values: weights are [T,64], want [T,H,S]"},
+    {"%9 = attention_values(%8, %6, %1, %2) f32[T,128]",
+     "attention_values operand 1: want a state"},
+    {"%9 = attention(%3, %6, %6, %1, %2) heads=2 scale=1.0 f32[T,64]",
+     "attention operand 2: want a state"},
+    {"%9 = take_rows(%8, %5) f32[R,4]", "take_rows wants a matrix [T,D]"},
+    {"%9 = take_rows(%3, %3) f32[R,64]", "take_rows operand 1"},
+    {"%9 = slice(%3) begin=64 size=1 f32[T,1]",
+     "slice attribute begin: want an integer from 0 to 63"},
+    {"%9 = slice(%3) begin=60 size=5 f32[T,5]",
+     "slice attribute size: want an integer from 1 to 4"},
+    {"%9 = slice(%3) begin=-1 size=5 f32[T,5]", "slice attribute begin"},
+    {"%9 = quantize_rows(%4) q8r[T,8]",
+     "rows of 8 elements, but q8r has blocks"},
+    {"%9 = fused_matmul(%3, $q) epilogue=\"bow\" f32[T,64]",
+     "fused_matmul has no epilogue 'bow'"},
+    {"%9 = fused_matmul(%3, $q) epilogue=\"residual\" f32[T,64]",
+     "fused_matmul has 2 operands, its attributes ask for 3"},
+    {"%9 = fused_matmul(%3, $w, $v64) eps=1e-05 quantize=1 f32[T,64]",
+     "quantize=1 needs a norm and a quantised weight"},
+    {"%9 = fused_matmul(%3, $q) quantize=1 f32[T,64]",
+     "quantize=1 needs a norm and a quantised weight"},
+    {"%9 = fused_matmul(%3, $q, %4) epilogue=\"residual\" f32[T,64]",
+     "fused_matmul residual is f32[T,8], want f32[T,64]"},
+    {"%9 = fused_matmul(%3, $q96) epilogue=\"silu_gate_quantize\" q8r[T,48]",
+     "gate needs whole panels of gate and up rows, found 96 rows"},
+    {"%9 = silu_gate(%3, $v64) f32[T,64]", "silu_gate cannot join"},
+    {"%9 = rope_kv_write(%6, %3, %1, %2) base=1e4 head_dim=16 rope_dims=16 "
+     "scale=1.0 style=\"halves\" f16[S,2,32]{keys}",
+     "rope_kv_write: head sizes differ"},
+    {"%9 = concat_rows($q, $w) q4_0[128,64]", "concat_rows cannot join"},
+    {"%9 = concat_rows($q, $p) q4_0[128,64]",
+     "concat_rows operand 1: want a weight row after row"},
+    {"%9 = interleave_rows($q, $q96) q4_0[160,64]",
+     "interleave_rows wants two weights alike"},
+    {"%9 = pack_weight($q) layout=\"heap\" q4_0[64,64]{heap}",
+     "pack_weight: no layout 'heap' for q4_0[64,64]"},
+    {"%9 = pack_weight($p) layout=\"panel16\" q4_0[64,64]{panel16}",
+     "pack_weight operand 0: want a weight row after row"},
+};
+
+TEST(OpRulesTest, WrongUsesAreToldWithWhatIsWrong) {
+  for (const Case& wrong : kWrong) {
+    EXPECT_THAT(Verdict(wrong.line), HasSubstr(wrong.message)) << wrong.line;
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,74 @@
+#!/bin/sh
+# Installs what a build of weft needs and this machine lacks (Debian 12).
+#   tools/install.sh [--check]      --check only tells what is missing
+# Does nothing when all is there. Needs root or sudo otherwise. Prints to
+# standard error only.
+set -eu
+
+# The one list of packages. oneDNN is linked as a shared library; the others as
+# archives, or they are headers only.
+packages="
+  bazel-bootstrap
+  g++
+  libabsl-dev
+  libbenchmark-dev
+  libcli11-dev
+  libdnnl-dev
+  libgmock-dev
+  libgtest-dev
+  libpcre2-dev
+  libprotobuf-dev
+  libutf8proc-dev
+  libxxhash-dev
+  nlohmann-json3-dev
+  protobuf-compiler
+  zlib1g-dev
+"
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "tools/install.sh: no dpkg on this machine: install these Debian 12" \
+    "packages, or what equals them, by hand:" $packages >&2
+  exit 1
+fi
+
+missing=""
+for package in $packages; do
+  case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+    installed*) ;;
+    *) missing="$missing $package" ;;
+  esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "${1:-}" = --check ]; then
+  echo "missing:$missing" >&2
+  exit 1
+fi
+
+if [ "$(id -u)" = 0 ]; then
+  as_root="env"
+elif command -v sudo >/dev/null; then
+  as_root="sudo env"
+else
+  echo "tools/install.sh: needs root to install packages: run as root:" \
+    "apt-get install$missing" >&2
+  exit 1
+fi
+
+echo "installing:$missing" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  $as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+    -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" \
+    </dev/null >"$log" 2>&1
+}
+# The list of packages is fetched only when the one at hand does not do.
+if ! apt install --no-install-recommends $missing; then
+  if ! { apt update && apt install --no-install-recommends $missing; }; then
+    cat "$log" >&2
+    echo "tools/install.sh: apt-get failed (see above): check the network and" \
+      "the package sources, then run: apt-get install$missing" >&2
+    exit 1
+  fi
+fi
