@@ -127,6 +127,7 @@ absl::StatusOr<std::string> FromText(const Flags& flags) {
 
 absl::StatusOr<std::string> FromModel(const Flags& flags,
                                       const CommonFlags& common) {
+  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
   absl::StatusOr<EngineOptions> engine = flags.compile.ToOptions(common);
   if (!engine.ok()) return engine.status();
   ModelOptions options = engine->model;

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string model;
-  bool hash = false, json = false;
+  bool hash = false, check = false, json = false;
   CompileFlags compile;
 };
 
@@ -217,6 +217,14 @@ void Print(const Json& result, const GgufFile* file) {
 }
 
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
+  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
+  if (flags.check) {
+    if (!IsPlanFile(flags.model)) {
+      return UsageError(absl::StrCat("--check: ", flags.model,
+                                     " is no plan: only plans have checksums"));
+    }
+    if (absl::Status s = CheckPlanFile(flags.model); !s.ok()) return s;
+  }
   absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
   if (!options.ok()) return options.status();
   const int threads =
@@ -272,6 +280,8 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
       ->required();
   command->add_flag("--hash", flags->hash,
                     "xxh3 of every tensor and of the file");
+  command->add_flag("--check", flags->check,
+                    "compare the checksums of all weights of a plan first");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
