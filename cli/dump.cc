@@ -59,14 +59,12 @@ absl::StatusOr<std::string> Write(const Graph& graph, const Flags& flags) {
 
 // The plan's graph of this bucket.
 absl::StatusOr<Graph> PickBucket(const Plan& plan, const Flags& flags) {
+  if (!flags.has_bucket) return plan.buckets.back();
   std::vector<std::string> sizes;
   for (const Graph& graph : plan.buckets) {
-    if (!flags.has_bucket || graph.bounds.tokens == flags.bucket) {
-      if (flags.has_bucket) return graph;
-    }
+    if (graph.bounds.tokens == flags.bucket) return graph;
     sizes.push_back(absl::StrCat(graph.bounds.tokens));
   }
-  if (!flags.has_bucket) return plan.buckets.back();
   return UsageError(absl::StrCat("--bucket: no bucket of ", flags.bucket,
                                  " tokens: there are ",
                                  absl::StrJoin(sizes, ", ")));
