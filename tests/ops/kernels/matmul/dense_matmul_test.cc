@@ -71,6 +71,20 @@ struct Weight {
     }
   }
 
+  // Rows of the file as Pack(true) takes them: 16 of the upper half, 16 of the
+  // lower, in turn. Requires rows to fill panels.
+  std::vector<uint8_t> AlternatingRows() const {
+    const size_t panel = static_cast<size_t>(16 * RowBytes(type, depth));
+    std::vector<uint8_t> result;
+    for (size_t at = 0; at < file.size() / 2; at += panel) {
+      for (const size_t begin : {at, file.size() / 2 + at}) {
+        result.insert(result.end(), file.begin() + begin,
+                      file.begin() + begin + panel);
+      }
+    }
+    return result;
+  }
+
   float at(int64_t row, int64_t k) const {
     return floats[static_cast<size_t>(row * depth + k)];
   }
@@ -201,12 +215,16 @@ TEST(DenseMatmul, GatesAndQuantizesAlternatingPanels) {
       const int64_t outputs = 96;
       Weight w(type, 2 * outputs, 70, random);
       w.Pack(true);
+      const std::vector<uint8_t> alternating = w.AlternatingRows();
       RandomMatrix x(rows, 70, random), bias(1, 2 * outputs, random);
       std::vector<uint8_t> first;
       for (const MatmulKernel& kernel :
            KernelsHere(DenseMatmulKernels(), type)) {
         RandomMatrix y(rows, outputs, random);
         MatmulArgs args = Args(x, w, true, y);
+        if (std::string(kernel.layout) != "panel16") {
+          args.weight = alternating.data();
+        }
         args.bias = bias.data();
         args.epilogue = MatmulEpilogue::kSiluGate;
         RunAll(kernel, args, 4);
