@@ -203,6 +203,7 @@ void Print(const Json& json) {
 
 absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   if (absl::Status s = Check(flags); !s.ok()) return s;
+  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
   absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
   if (!options.ok()) return options.status();
   options->sequences = static_cast<int>(flags.batch);

@@ -118,6 +118,31 @@ TEST(Quantize, NothingIsLeftAfterAFailure) {
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
+TEST(Plan, IsInspectedDumpedAndCheckedLikeItsModel) {
+  const std::string path = TemporaryPath("model.weft");
+  WeftOut({"compile", kModel, "-o", path});
+  const nlohmann::json plan = WeftJson({"inspect", path, "--check", "--json"});
+  const nlohmann::json model = WeftJson({"inspect", kModel, "--json"});
+  EXPECT_EQ(plan["model"], model["model"]);
+  EXPECT_EQ(plan["plan"]["kernels"], model["plan"]["kernels"]);
+  EXPECT_EQ(WeftOut({"dump", path}), WeftOut({"dump", kModel}));
+  EXPECT_EQ(WeftOut({"tokenize", path, "hello"}), "1,286,264,290\n");
+  const std::vector<std::string> earlier = {"dump", path, "--after",
+                                            "fuse-qkv"};
+  ExpectError(Weft(earlier), 2);
+  std::vector<std::string> with_source = earlier;
+  with_source.insert(with_source.end(), {"--source", kModel});
+  EXPECT_EQ(WeftOut(with_source),
+            WeftOut({"dump", kModel, "--after", "fuse-qkv"}));
+  ExpectError(Weft({"inspect", path, "--kv-type", "f32"}), 2);
+  ExpectError(Weft({"inspect", kModel, "--check"}), 2);
+  // One weight's byte turned: the checksum tells.
+  std::string bytes = ReadFile(path);
+  bytes[bytes.size() - 100] ^= 1;
+  WriteTextFile(path, bytes);
+  ExpectError(Weft({"inspect", path, "--check"}), 1);
+}
+
 TEST(Synth, MakesAModelThatInspectsAndRuns) {
   const std::string shape = TemporaryPath("shape.json");
   WriteTextFile(shape, R"({"embedding_length": 64, "block_count": 2,
