@@ -6,7 +6,9 @@
 //   %5 = matmul(%3, $b)
 //
 // Nodes are equal when op, operands and attributes are. Writes of state never
-// are.
+// are, and graph outputs stay apart: each has its own memory, the caller's, and
+// readers of other values may take slices, which an output has not.
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -23,7 +25,11 @@ absl::Status CommonSubexpression(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (OpOf(node).writes_state) continue;
+    if (OpOf(node).writes_state ||
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId output) { return graph.IsOutput(output); })) {
+      continue;
+    }
     const auto [it, fresh] = seen.emplace(
         std::make_tuple(node.op, node.inputs, node.attributes.map()), id);
     if (fresh) continue;
