@@ -1,5 +1,9 @@
 #include "ops/kernels/matmul/matmul_onednn.h"
 
+#include "absl/strings/str_cat.h"
+
+#if defined(__x86_64__)
+
 #include <omp.h>
 
 #include <algorithm>
@@ -11,9 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/matmul/bf16_isa.h"
@@ -113,8 +115,6 @@ class Numbers {
   uint32_t state_ = 1;
 };
 
-#if defined(__x86_64__)
-
 // Compares bits with the own kernel, for the least and the most rows.
 std::string CheckBits(DType type, int64_t depth) {
   const bool f32 = type == DType::kF32;
@@ -200,24 +200,11 @@ std::string Check(DType type, int64_t depth) {
   }
 }
 
-#else
-
-std::string Check(DType, int64_t) { return "is for x86-64"; }
-
-#endif  // __x86_64__
-
 }  // namespace
 
 std::string OneDnnVersion() {
   const dnnl_version_t* version = dnnl_version();
   return absl::StrCat(version->major, ".", version->minor, ".", version->patch);
-}
-
-int64_t OneDnnRows(int64_t rows) {
-  if (rows < kOneDnnLeastRows) return 0;
-  int64_t result = kOneDnnLeastRows;
-  while (result < kOneDnnMostRows && 2 * result <= rows) result *= 2;
-  return result;
 }
 
 std::string WhyNotOneDnn(DType type, int64_t depth) {
@@ -259,5 +246,33 @@ bool OneDnnMultiply(DType type, int64_t depth, int64_t rows, const void* x,
 }
 
 bool InsideOneDnn() { return inside_onednn; }
+
+}  // namespace weft
+
+#else
+
+namespace weft {
+
+std::string OneDnnVersion() { return "none"; }
+std::string WhyNotOneDnn(DType, int64_t) { return "is for x86-64"; }
+int64_t OneDnnScratchBytes(DType, int64_t) { return 0; }
+bool OneDnnMultiply(DType, int64_t, int64_t, const void*, const uint8_t*,
+                    float*, uint8_t*) {
+  return false;
+}
+bool InsideOneDnn() { return false; }
+
+}  // namespace weft
+
+#endif  // __x86_64__
+
+namespace weft {
+
+int64_t OneDnnRows(int64_t rows) {
+  if (rows < kOneDnnLeastRows) return 0;
+  int64_t result = kOneDnnLeastRows;
+  while (result < kOneDnnMostRows && 2 * result <= rows) result *= 2;
+  return result;
+}
 
 }  // namespace weft
