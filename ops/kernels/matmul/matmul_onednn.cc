@@ -28,6 +28,8 @@ using Memory = dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
+constexpr int64_t kMostDepth = 65536;
+
 thread_local bool inside_onednn = false;
 
 class InsideScope {
@@ -189,6 +191,11 @@ std::string Check(DType type, int64_t depth) {
   const Isa needed = f32 ? Isa::kAvx512 : Isa::kAvx512Bf16;
   if (!Includes(DetectIsa(), needed)) {
     return absl::StrCat("needs ", Name(needed));
+  }
+  // What is tried takes memory in proportion, and the depth may come from a
+  // file.
+  if (depth > kMostDepth) {
+    return absl::StrCat("depth ", depth, " is above ", kMostDepth);
   }
   if (f32 && depth % 16 != 0) {
     return absl::StrCat("depth ", depth, " is no multiple of 16");

@@ -71,6 +71,19 @@ struct Weight {
     }
   }
 
+  // The same order of rows, as in a file. Requires halves of whole panels.
+  std::vector<uint8_t> GateRows() const {
+    std::vector<uint8_t> result;
+    const int64_t panel = 16 * RowBytes(type, depth);
+    const int64_t panels = rows / 16;
+    for (int64_t p = 0; p < panels; ++p) {
+      const auto from =
+          file.begin() + (p / 2 + (p % 2 == 1 ? panels / 2 : 0)) * panel;
+      result.insert(result.end(), from, from + panel);
+    }
+    return result;
+  }
+
   float at(int64_t row, int64_t k) const {
     return floats[static_cast<size_t>(row * depth + k)];
   }
@@ -201,12 +214,16 @@ TEST(DenseMatmul, GatesAndQuantizesAlternatingPanels) {
       const int64_t outputs = 96;
       Weight w(type, 2 * outputs, 70, random);
       w.Pack(true);
+      const std::vector<uint8_t> gate_rows = w.GateRows();
       RandomMatrix x(rows, 70, random), bias(1, 2 * outputs, random);
       std::vector<uint8_t> first;
       for (const MatmulKernel& kernel :
            KernelsHere(DenseMatmulKernels(), type)) {
         RandomMatrix y(rows, outputs, random);
         MatmulArgs args = Args(x, w, true, y);
+        if (absl::string_view(kernel.layout) == "rows") {
+          args.weight = gate_rows.data();
+        }
         args.bias = bias.data();
         args.epilogue = MatmulEpilogue::kSiluGate;
         RunAll(kernel, args, 4);

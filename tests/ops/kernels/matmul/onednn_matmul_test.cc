@@ -237,6 +237,8 @@ TEST(OneDnnMatmul, IsRefusedWithAReason) {
   if (!CpuHasAvx512()) GTEST_SKIP();
   EXPECT_EQ(WhyNotOneDnn(DType::kF32, 20), "depth 20 is no multiple of 16");
   EXPECT_EQ(OneDnnScratchBytes(DType::kF32, 20), 0);
+  EXPECT_EQ(WhyNotOneDnn(DType::kF32, int64_t{1} << 40),
+            "depth 1099511627776 is above 65536");
 }
 
 TEST(OneDnnMatmul, CutsRowsIntoPowersOfTwo) {
