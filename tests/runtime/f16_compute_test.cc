@@ -11,6 +11,7 @@
 #include "loaders/synthesize.h"
 #include "ops/kernels/matmul/matmul_onednn.h"
 #include "runtime/engine.h"
+#include "runtime/plan_file.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {
@@ -199,6 +200,30 @@ TEST(F16ComputeTest, PlanOfAnotherOneDnnVersionIsRefused) {
   }
   EXPECT_GT(changed, 0);
   EXPECT_FALSE(VerifyPlan(plan).ok());
+}
+
+TEST(F16ComputeTest, PlanFilesKeepTheChoice) {
+  if (!HasBf16()) GTEST_SKIP();
+  const std::string path = SmallModel("F16", false);
+  const auto engine = Load(path, Bf16());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<float> want = Logits(*engine, 20, 512);
+  const std::string packed = path + ".weft", reference = path + ".ref.weft";
+  auto threads = ThreadPool::Create(2);
+  ASSERT_TRUE(threads.ok());
+  ASSERT_TRUE(SavePlan(engine->plan(), packed, **threads).ok());
+  const auto file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(
+      SaveModelReference(engine->plan(), *file, path, Bf16().model, reference)
+          .ok());
+  for (const std::string& plan : {packed, reference}) {
+    EngineOptions options = Bf16();
+    options.model.compile.f16_compute = F16Compute::kF32;  // the plan's counts
+    const auto loaded = Load(plan, options);
+    ASSERT_NE(loaded, nullptr);
+    EXPECT_TRUE(SameBits(Logits(*loaded, 20, 512), want)) << plan;
+  }
 }
 
 TEST(F16ComputeTest, StepsAllocateOnlyInsideOneDnn) {
