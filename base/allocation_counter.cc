@@ -8,15 +8,23 @@
 
 namespace {
 std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> apart{0};
+std::atomic<bool (*)()> counts_apart{nullptr};
+
+void Count() {
+  bool (*const inside)() = counts_apart.load(std::memory_order_relaxed);
+  (inside != nullptr && inside() ? apart : allocations)
+      .fetch_add(1, std::memory_order_relaxed);
+}
 }  // namespace
 
 void* operator new(size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count();
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  Count();
   return std::malloc(size);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -25,5 +33,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace weft {
 
 int64_t AllocationCount() { return allocations; }
+int64_t AllocationsApart() { return apart; }
+void CountApartWhile(bool (*inside)()) { counts_apart = inside; }
 
 }  // namespace weft

@@ -66,7 +66,15 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command
       .add_option("--f16-compute", f16_compute,
-                  "products of F16 weights in f32 or bf16")
+                  "F16 and BF16 weights: f32 (exact), or bf16, which rounds "
+                  "weights and activations to bfloat16 and is faster where the "
+                  "CPU has avx512bf16 (elsewhere f32 stays)")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--matmul", matmul,
+                  "kernels for F32 weights from 64 tokens up: own, or onednn "
+                  "(the same bits)")
       ->capture_default_str()
       ->group(group);
   command
@@ -135,10 +143,12 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     return UsageError(absl::StrCat("--f16-compute: unknown type '", f16_compute,
                                    "': use f32 or bf16"));
   }
-  if (f16_compute == "bf16") {
-    return absl::UnimplementedError(
-        "--f16-compute bf16 is not supported yet: use f32");
+  if (f16_compute == "bf16") compile.f16_compute = F16Compute::kBF16;
+  if (matmul != "own" && matmul != "onednn") {
+    return UsageError(absl::StrCat("--matmul: unknown kernels '", matmul,
+                                   "': use own or onednn"));
   }
+  if (matmul == "onednn") compile.matmul = MatmulChoice::kOneDnn;
   if (!buckets.empty()) {
     absl::StatusOr<std::vector<int64_t>> sizes =
         ParseNumbers(buckets, "--buckets", 1 << 16);
@@ -300,6 +310,13 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
   if (absl::Status s = compile.CheckModel(model); !s.ok()) return s;
   absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
   if (!options.ok()) return options.status();
+  const CompileOptions& chosen = options->model.compile;
+  if (chosen.f16_compute == F16Compute::kBF16 &&
+      !Includes(chosen.isa, Isa::kAvx512Bf16) && !common.quiet) {
+    std::cerr << "weft: no bfloat16 arithmetic: instruction set "
+              << Name(chosen.isa)
+              << ": F16 and BF16 weights are multiplied in f32\n";
+  }
   options->progress = MakeProgress(common, "packing weights");
   return Engine::Load(model, *options);
 }

@@ -45,6 +45,7 @@ struct CompileFlags {
   int64_t context = 0;
   std::string context_overflow = "stop";
   std::string f16_compute = "f32";
+  std::string matmul = "own";
   std::string buckets;
   bool huge_pages = false;
   std::string affinity;

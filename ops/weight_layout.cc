@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/dequantize.h"
+#include "ops/kernels/matmul/bf16_layout.h"
 #include "ops/kernels/matmul/matmul.h"
 #include "ops/kernels/matmul/pack.h"
 #include "ops/kernels/matmul/pack_dense.h"
@@ -37,10 +38,9 @@ bool SupportsPanels(DType dtype, int64_t, int64_t) {
 }
 
 int64_t PanelsBytes(DType dtype, int64_t rows, int64_t columns) {
-  return Info(dtype).quantized
-             ? PackedBytes(dtype, rows, columns)
-             : (rows + kPanelRows - 1) / kPanelRows *
-                   DensePanelBytes(dtype, columns);
+  return Info(dtype).quantized ? PackedBytes(dtype, rows, columns)
+                               : (rows + kPanelRows - 1) / kPanelRows *
+                                     DensePanelBytes(dtype, columns);
 }
 
 void PackPanels(DType dtype, int64_t rows, int64_t columns,
@@ -73,6 +73,8 @@ void ReadPanelRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
 constexpr WeightLayout kLayouts[] = {
     {"", SupportsRows, RowsBytes, CopyRows, ReadPlainRow},
     {"panel16", SupportsPanels, PanelsBytes, PackPanels, ReadPanelRow},
+    {kBf16LayoutName, SupportsBf16Layout, Bf16LayoutBytes, PackBf16Layout,
+     ReadBf16LayoutRow},
 };
 
 }  // namespace
@@ -81,7 +83,7 @@ absl::Span<const WeightLayout> AllWeightLayouts() { return kLayouts; }
 
 const WeightLayout* FindWeightLayout(absl::string_view name) {
   for (const WeightLayout& layout : kLayouts) {
-    if (layout.name == name) return &layout;
+    if (name == layout.name) return &layout;
   }
   return nullptr;
 }

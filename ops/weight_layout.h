@@ -3,6 +3,8 @@
 //   ""         row after row, as in a model file
 //   "panel16"  16 rows interleaved, one vector lane each
 //   (kernels/matmul/pack.h)
+//   "onednn_bf16_<version>"  F16 and BF16 as pairs of bfloat16, 64 rows wide
+//   (kernels/matmul/bf16_layout.h); F16 is rounded
 //
 // Rows of weights that were concatenated or interleaved are named by where they
 // come from, so a weight is packed from its sources without a copy in between.
@@ -26,7 +28,8 @@ struct WeightLayout {
   void (*pack)(DType dtype, int64_t rows, int64_t columns,
                const std::function<const uint8_t*(int64_t)>& source,
                uint8_t* packed);
-  // One row as floats: the same floats whatever the layout.
+  // One row as floats: the same floats whatever the layout, but for F16 that a
+  // layout stores rounded.
   void (*read_row)(DType dtype, int64_t rows, int64_t columns,
                    const uint8_t* data, int64_t row, float* out);
 };

@@ -22,7 +22,7 @@ std::string BestLayout(const Graph& graph, const Node& node,
   const ValueType& weight = graph.value(node.inputs[1]).type;
   if (!weight.layout.empty()) return "";  // it has one already
   for (const auto& row : AllKernels()) {
-    if (!row->Computes(node) || !Includes(options.isa, row->isa())) continue;
+    if (!row->Computes(node)) continue;
     const WeightLayout* layout = FindWeightLayout(row->weight_layout());
     if (layout == nullptr ||
         !layout->supports(weight.dtype, weight.shape[0].value,
@@ -30,7 +30,7 @@ std::string BestLayout(const Graph& graph, const Node& node,
       continue;
     }
     const NodeView view = {graph, node, options, layout->name};
-    if (row->Refuses(view).empty()) return layout->name;
+    if (WhyNot(*row, view).empty()) return layout->name;
   }
   return "";
 }

@@ -30,7 +30,7 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
     if (absl::Status s = CheckPassName(name); !s.ok()) return s;
   }
   PipelineOptions pipeline;
-  pipeline.passes.kernels.isa = options.isa;
+  pipeline.passes.kernels = {options.isa, options.f16_compute, options.matmul};
   pipeline.passes.planner = options.planner;
   pipeline.disabled = options.disabled_passes;
   pipeline.stop_after = stop_after;

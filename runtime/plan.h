@@ -23,6 +23,8 @@ namespace weft {
 // What the user may choose when a model is compiled.
 struct CompileOptions {
   Isa isa = Isa::kRef;  // the cap
+  F16Compute f16_compute = F16Compute::kF32;
+  MatmulChoice matmul = MatmulChoice::kOwn;
   std::set<std::string> disabled_passes;
   PlanStrategy planner = PlanStrategy::kSearch;
   // Largest steps that get a graph of their own, ascending. Steps of more

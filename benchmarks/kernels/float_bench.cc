@@ -4,7 +4,8 @@
 //   float_bench --benchmark_filter='peak|attention'
 //
 // attention: 32 heads, 4 KV heads, 64 dims; T tokens that end at context C.
-// dense: N 2048, K 2048; one row reads weights of 128 MiB, so from DRAM.
+// dense: N 2048, K 2048; one row reads weights of 128 MiB, so from DRAM. Rows
+// for the BF16 kernels are rounded beforehand.
 // rows: 512 rows of 2048 columns; bytes are those read and written.
 
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "benchmarks/kernels/peak_f32.h"
 #include "ops/kernels/attention/attention.h"
 #include "ops/kernels/matmul/dense_matmul.h"
+#include "ops/kernels/matmul/onednn_matmul.h"
 #include "ops/kernels/matmul/pack_dense.h"
 #include "ops/kernels/rows/rows.h"
 
@@ -90,6 +92,7 @@ void Attention(benchmark::State& state, const AttentionKernels* kernels,
 
 void Dense(benchmark::State& state, const MatmulKernel& kernel, int64_t rows) {
   constexpr int64_t kDepth = 2048, kOutputs = 2048;
+  // Also the bytes of the layout for bfloat16: both are without gaps here.
   const int64_t weight_bytes =
       kOutputs / 16 * DensePanelBytes(kernel.weight, kDepth);
   const int64_t copies = rows == 1 ? (int64_t{128} << 20) / weight_bytes : 1;
@@ -255,14 +258,17 @@ void RegisterAll() {
           [i, &c](benchmark::State& state) { RunRows(state, i.rows, c); });
     }
   }
-  for (const MatmulKernel& kernel : DenseMatmulKernels()) {
-    if (!Includes(DetectIsa(), kernel.isa)) continue;
-    for (const int64_t rows : {1, 8, 512}) {
-      benchmark::RegisterBenchmark(
-          (std::string(kernel.name) + "/M:" + std::to_string(rows)).c_str(),
-          [&kernel, rows](benchmark::State& state) {
-            Dense(state, kernel, rows);
-          });
+  for (const auto& table : {DenseMatmulKernels(), OneDnnF32MatmulKernels(),
+                            OneDnnBf16MatmulKernels(), Bf16MatmulKernels()}) {
+    for (const MatmulKernel& kernel : table) {
+      if (!Includes(DetectIsa(), kernel.isa)) continue;
+      for (const int64_t rows : {1, 8, 256, 512}) {
+        benchmark::RegisterBenchmark(
+            (std::string(kernel.name) + "/M:" + std::to_string(rows)).c_str(),
+            [&kernel, rows](benchmark::State& state) {
+              Dense(state, kernel, rows);
+            });
+      }
     }
   }
 }

@@ -9,16 +9,13 @@
 #include "ops/kernels/rows/row_kernels.h"
 
 namespace weft {
-namespace {
-
 std::string WhyNot(const KernelRow& row, const NodeView& view) {
   if (!Includes(view.options.isa, row.isa())) {
     return absl::StrCat("needs ", Name(row.isa()));
   }
-  return row.Refuses(view);
+  std::string why = row.NotAskedFor(view.options);
+  return why.empty() ? row.Refuses(view) : why;
 }
-
-}  // namespace
 
 const KernelRows& AllKernels() {
   static const KernelRows* rows = [] {

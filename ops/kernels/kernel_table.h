@@ -16,8 +16,18 @@
 
 namespace weft {
 
+// How F16 and BF16 weights are multiplied: widened to f32 (exact), or as
+// bfloat16 with rows that are rounded to it, sums in f32. The latter is for
+// machines with bfloat16 arithmetic, twice as fast, and less exact.
+enum class F16Compute : uint8_t { kF32, kBF16 };
+
+// Whose kernels multiply F32 weights from 64 rows up. The bits are the same.
+enum class MatmulChoice : uint8_t { kOwn, kOneDnn };
+
 struct KernelOptions {
   Isa isa = Isa::kRef;  // the cap
+  F16Compute f16_compute = F16Compute::kF32;
+  MatmulChoice matmul = MatmulChoice::kOwn;
 };
 
 // One node of a verified graph, as rows look at it.
@@ -68,7 +78,10 @@ class KernelRow {
 
   // Whether nodes of this op are its business at all.
   virtual bool Computes(const Node& node) const { return node.op == op_; }
-  // Why it cannot compute the node, or empty. Does not look at the cap.
+  // Why the options rule it out although it could compute the node, or empty.
+  // Matters for choosing only: a plan that has it may run it.
+  virtual std::string NotAskedFor(const KernelOptions&) const { return ""; }
+  // Why it cannot compute the node, or empty. Does not look at the options.
   virtual std::string Refuses(const NodeView& view) const = 0;
   // Requires that it does not refuse.
   virtual std::unique_ptr<Kernel> Create(const NodeView& view) const = 0;
@@ -99,6 +112,9 @@ const KernelRows& AllKernels();
 
 // Null when there is none of this name.
 const KernelRow* FindKernel(absl::string_view name);
+
+// Why the row is not to be taken, or empty: the cap, the options, its refusal.
+std::string WhyNot(const KernelRow& row, const NodeView& view);
 
 struct KernelChoice {
   const KernelRow* row = nullptr;

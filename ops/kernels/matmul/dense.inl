@@ -10,16 +10,19 @@
 namespace weft {
 namespace {
 
-// `panels` (1 to 4) panels from `panel` on, at `w`, for all rows. Row tiles are
-// cut evenly.
+// `panels` (1 to 4) panels from `panel` on, at `w`, for rows row_begin ..
+// row_end - 1. Row tiles are cut evenly.
 template <DenseType kType>
 WEFT_INLINE void PanelGroup(const MatmulArgs& args, int64_t panel, int panels,
-                            const uint8_t* w, int64_t panel_bytes) {
+                            const uint8_t* w, int64_t panel_bytes,
+                            int64_t row_begin, int64_t row_end) {
   alignas(64) float sums[kTallRows * kSumsStride];
-  const int64_t tiles = (args.rows + kTallRows - 1) / kTallRows;
+  const int64_t count = row_end - row_begin;
+  const int64_t tiles = (count + kTallRows - 1) / kTallRows;
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    const int64_t row = tile * args.rows / tiles;
-    const int rows = static_cast<int>((tile + 1) * args.rows / tiles - row);
+    const int64_t row = row_begin + tile * count / tiles;
+    const int rows =
+        static_cast<int>(row_begin + (tile + 1) * count / tiles - row);
     TileRows<kType>(
         rows, RowAt(static_cast<const float*>(args.x), args.x_row_bytes, row),
         args.x_row_bytes, w, panel_bytes, args.depth, panels, sums);
@@ -43,7 +46,7 @@ void PanelMatmul(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
   for (int64_t p = panel_begin; p < panel_end;) {
     const int panels = GroupPanels(args, panel_end - p);
     PanelGroup<kType>(args, p, panels, args.weight + p * panel_bytes,
-                      panel_bytes);
+                      panel_bytes, 0, args.rows);
     p += panels;
   }
 }
@@ -98,7 +101,7 @@ void RowsWidened(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
       TransposePanel(rows, args.depth, panel_data + i * panel_floats);
     }
     PanelGroup<DenseType::kF32>(args, p, panels, thread_scratch,
-                                panel_floats * 4);
+                                panel_floats * 4, 0, args.rows);
     p += panels;
   }
 }
@@ -127,6 +130,19 @@ void RowsMatmul(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
               args.depth * DenseBytes(kType));
 }
 
+void PanelGroupF32(const MatmulArgs& args, int64_t panel, int panels,
+                   int64_t row_begin, int64_t row_end) {
+  const int64_t panel_bytes = args.depth * kPanelRows * 4;
+  PanelGroup<DenseType::kF32>(args, panel, panels,
+                              args.weight + panel * panel_bytes, panel_bytes,
+                              row_begin, row_end);
+}
+
+void Finish(const MatmulArgs& args, int64_t panel, int panels, int64_t row,
+            int rows, const float* sums) {
+  FinishRows(args, panel, panels, row, rows, sums);
+}
+
 constexpr DenseKernels kDenseKernels = {
     PanelMatmul<DenseType::kF32>,
     PanelMatmul<DenseType::kF16>,
@@ -135,6 +151,8 @@ constexpr DenseKernels kDenseKernels = {
     RowsMatmul<DenseType::kF16>,
     RowsMatmul<DenseType::kBF16>,
     RowsWidened,
+    PanelGroupF32,
+    Finish,
 };
 
 }  // namespace

@@ -37,6 +37,10 @@ struct DenseKernels {
   void (*rows_widened)(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch,
                        WidenRow widen, int64_t weight_row_bytes);
+  // panel_f32 for one group, and its last step: for what computes sums
+  // elsewhere.
+  PanelGroupFunction panel_group_f32;
+  FinishFunction finish;
 };
 
 // Thread scratch of the rows kernels: four panels and 16 rows, as floats. The

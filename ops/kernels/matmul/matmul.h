@@ -56,4 +56,17 @@ struct MatmulArgs {
 using MatmulFunction = void (*)(const MatmulArgs& args, int64_t panel_begin,
                                 int64_t panel_end, uint8_t* thread_scratch);
 
+// Computes `panels` (1 to 4) panels from `panel` on, for rows row_begin ..
+// row_end - 1 of x.
+using PanelGroupFunction = void (*)(const MatmulArgs& args, int64_t panel,
+                                    int panels, int64_t row_begin,
+                                    int64_t row_end);
+
+// What comes after the sums of such a group: bias and epilogue. sums[r * 64 +
+// 16
+// * i + lane] belongs to row `row` + r and panel `panel` + i.
+using FinishFunction = void (*)(const MatmulArgs& args, int64_t panel,
+                                int panels, int64_t row, int rows,
+                                const float* sums);
+
 }  // namespace weft

@@ -5,7 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ops/fused_matmul.h"
+#include "ops/kernels/matmul/bf16_isa.h"
 #include "ops/kernels/matmul/dense_matmul.h"
+#include "ops/kernels/matmul/matmul_onednn.h"
+#include "ops/kernels/matmul/onednn_matmul.h"
 #include "ops/kernels/matmul/quantized_matmul.h"
 #include "ops/kernels/rows/row_kernels.h"
 #include "ops/op_table.h"
@@ -14,18 +17,28 @@
 namespace weft {
 namespace {
 
-// What stands between a node's operands and a matmul function: RMSNorm (and
-// quantisation) of all rows into scratch as phase 0, the product as the last
-// phase.
+// The rows of x that a matmul function takes.
+enum class RowForm { kQuantized, kFloats, kBf16 };
+
+// What stands between a node's operands and a matmul function: RMSNorm,
+// quantisation or rounding of all rows into scratch as phase 0, the product as
+// the last phase.
 class MatmulNode : public Kernel {
  public:
-  MatmulNode(const NodeView& view, MatmulFunction run, const RowKernels& rows)
-      : parts_(PartsOf(view.node)), run_(run), rows_(rows) {
-    panels_per_item_ =
-        parts_.epilogue == MatmulEpilogue::kSiluGateQuantize ? 4 : 2;
+  MatmulNode(const NodeView& view, const MatmulKernel& kernel, RowForm form)
+      : parts_(PartsOf(view.node)),
+        form_(form),
+        run_(kernel.run),
+        rows_(*RowKernelsFor(kernel.isa)),
+        prepares_(parts_.norm >= 0 || form == RowForm::kBf16) {
+    // oneDNN and the BF16 kernels take 64 rows of the weight at a time.
+    panels_per_item_ = parts_.epilogue == MatmulEpilogue::kSiluGateQuantize ||
+                               kernel.group_panels == 4
+                           ? 4
+                           : 2;
   }
 
-  int phases() const override { return parts_.norm >= 0 ? 2 : 1; }
+  int phases() const override { return prepares_ ? 2 : 1; }
 
   int64_t Items(const KernelCall& call, int phase) const override {
     if (phase + 1 < phases()) return call.inputs[0].rows;
@@ -35,15 +48,22 @@ class MatmulNode : public Kernel {
 
   void Run(const KernelCall& call, int phase, int64_t begin,
            int64_t end) const override {
-    if (phase + 1 < phases()) {
-      Normalise(call, begin, end);
-    } else {
+    if (phase + 1 == phases()) {
       Multiply(call, begin, end);
+    } else if (form_ == RowForm::kBf16) {
+      Round(call, begin, end);
+    } else {
+      Normalise(
+          call,
+          {reinterpret_cast<float*>(call.scratch), call.inputs[0].columns * 4},
+          begin, end);
     }
   }
 
  private:
-  void Normalise(const KernelCall& call, int64_t begin, int64_t end) const {
+  // Into `y`, whose row 0 belongs to row 0 of x, or quantised into scratch.
+  void Normalise(const KernelCall& call, MutableRows y, int64_t begin,
+                 int64_t end) const {
     const Operand& x = call.inputs[0];
     NormArgs args = {};
     args.x = {static_cast<const float*>(x.data), x.row_bytes};
@@ -55,8 +75,26 @@ class MatmulNode : public Kernel {
       args.quantized = call.scratch;
       rows_.rms_norm_quantize(args, begin, end);
     } else {
-      args.y = {reinterpret_cast<float*>(call.scratch), x.columns * 4};
+      args.y = y;
       rows_.rms_norm(args, begin, end);
+    }
+  }
+
+  // A row is normalised into thread scratch, then rounded.
+  void Round(const KernelCall& call, int64_t begin, int64_t end) const {
+    const Operand& x = call.inputs[0];
+    float* row = reinterpret_cast<float*>(call.thread_scratch);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* from = reinterpret_cast<const float*>(
+          static_cast<const uint8_t*>(x.data) + i * x.row_bytes);
+      if (parts_.norm >= 0) {
+        // All rows lie in the same place: the distance of rows is 0.
+        Normalise(call, {row, 0}, i, i + 1);
+        from = row;
+      }
+      RoundRowToBf16(from, x.columns,
+                     reinterpret_cast<uint16_t*>(
+                         call.scratch + i * Bf16PaddedDepth(x.columns) * 2));
     }
   }
 
@@ -65,8 +103,8 @@ class MatmulNode : public Kernel {
     const Operand& weight = call.inputs[1];
     const Operand& y = call.outputs[0];
     MatmulArgs args = {};
-    args.x = parts_.norm >= 0 ? call.scratch : x.data;
-    args.x_row_bytes = parts_.norm >= 0 ? x.columns * 4 : x.row_bytes;
+    args.x = prepares_ ? call.scratch : x.data;
+    args.x_row_bytes = prepares_ ? x.columns * 4 : x.row_bytes;
     args.rows = x.rows;
     args.depth = x.columns;
     args.weight = static_cast<const uint8_t*>(weight.data);
@@ -92,22 +130,35 @@ class MatmulNode : public Kernel {
   }
 
   const MatmulParts parts_;
+  const RowForm form_;
   const MatmulFunction run_;
   const RowKernels& rows_;
+  const bool prepares_;  // x into scratch
   int64_t panels_per_item_;
 };
 
-// One entry of the family's tables. `quantized_rows`: x is (or becomes)
-// quantised rows; else floats.
+const char* SummationOf(RowForm form) {
+  switch (form) {
+    case RowForm::kQuantized:
+      return "blocks of 32";
+    case RowForm::kFloats:
+      return "chain";
+    case RowForm::kBf16:
+      return "bf16 pairs";
+  }
+  return "";
+}
+
+// One entry of the family's tables.
 class MatmulRow : public KernelRow {
  public:
-  MatmulRow(const MatmulKernel& kernel, bool quantized_rows)
+  MatmulRow(const MatmulKernel& kernel, RowForm form)
       : KernelRow(
             kernel.name, "matmul", kernel.isa,
             absl::string_view(kernel.layout) == "rows" ? "" : kernel.layout,
-            quantized_rows ? "blocks of 32" : "chain"),
+            SummationOf(form)),
         kernel_(kernel),
-        quantized_rows_(quantized_rows) {}
+        form_(form) {}
 
   bool Computes(const Node& node) const override { return IsMatmul(node); }
 
@@ -119,8 +170,8 @@ class MatmulRow : public KernelRow {
     }
     const bool x_quantized =
         parts.quantize || view.input(0).type.dtype == DType::kQ8Rows;
-    if (x_quantized != quantized_rows_) {
-      return quantized_rows_ ? "wants quantised rows" : "wants rows of f32";
+    if (x_quantized != (form_ == RowForm::kQuantized)) {
+      return x_quantized ? "wants rows of f32" : "wants quantised rows";
     }
     if (view.WeightLayout(1) != weight_layout()) {
       return absl::StrCat("reads weights ", weight_layout().empty()
@@ -136,14 +187,17 @@ class MatmulRow : public KernelRow {
   }
 
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return std::make_unique<MatmulNode>(view, kernel_.run,
-                                        *RowKernelsFor(isa()));
+    return std::make_unique<MatmulNode>(view, kernel_, form_);
   }
 
   int64_t ScratchBytes(const NodeView& view) const override {
     const MatmulParts parts = PartsOf(view.node);
-    if (parts.norm < 0) return 0;
     ValueType rows = view.input(0).type;
+    if (form_ == RowForm::kBf16) {
+      return rows.shape[0].Resolve(view.graph.bounds) *
+             Bf16PaddedDepth(rows.shape[1].value) * 2;
+    }
+    if (parts.norm < 0) return 0;
     if (parts.quantize) rows.dtype = DType::kQ8Rows;
     return StorageBytes(rows, view.graph.bounds);
   }
@@ -157,20 +211,72 @@ class MatmulRow : public KernelRow {
 
  private:
   const MatmulKernel& kernel_;
-  const bool quantized_rows_;
+  const RowForm form_;
+};
+
+std::string WhyNotOneDnnFor(DType type, const NodeView& view) {
+  return WhyNotOneDnn(type, view.input(1).type.shape[1].value);
+}
+
+// F32 weights by oneDNN: only when asked for.
+class OneDnnF32Row : public MatmulRow {
+ public:
+  explicit OneDnnF32Row(const MatmulKernel& kernel)
+      : MatmulRow(kernel, RowForm::kFloats) {}
+
+  std::string NotAskedFor(const KernelOptions& options) const override {
+    return options.matmul == MatmulChoice::kOneDnn ? ""
+                                                   : "is for --matmul onednn";
+  }
+  std::string Refuses(const NodeView& view) const override {
+    std::string why = MatmulRow::Refuses(view);
+    return why.empty() ? WhyNotOneDnnFor(DType::kF32, view) : why;
+  }
+};
+
+// Weights and rows of x as bfloat16, sums in f32: only when asked for.
+class Bf16Row : public MatmulRow {
+ public:
+  explicit Bf16Row(const MatmulKernel& kernel)
+      : MatmulRow(kernel, RowForm::kBf16) {}
+
+  std::string NotAskedFor(const KernelOptions& options) const override {
+    return options.f16_compute == F16Compute::kBF16
+               ? ""
+               : "is for --f16-compute bf16";
+  }
+};
+
+class OneDnnBf16Row : public Bf16Row {
+ public:
+  using Bf16Row::Bf16Row;
+  std::string Refuses(const NodeView& view) const override {
+    std::string why = Bf16Row::Refuses(view);
+    return why.empty() ? WhyNotOneDnnFor(DType::kBF16, view) : why;
+  }
 };
 
 }  // namespace
 
 void AddMatmulKernels(KernelRows* rows) {
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
-    rows->push_back(std::make_unique<MatmulRow>(kernel, true));
+    rows->push_back(std::make_unique<MatmulRow>(kernel, RowForm::kQuantized));
+  }
+  // What has to be asked for stands first: asked for, it is preferred.
+  for (const MatmulKernel& kernel : OneDnnBf16MatmulKernels()) {
+    rows->push_back(std::make_unique<OneDnnBf16Row>(kernel));
+  }
+  for (const MatmulKernel& kernel : Bf16MatmulKernels()) {
+    rows->push_back(std::make_unique<Bf16Row>(kernel));
+  }
+  for (const MatmulKernel& kernel : OneDnnF32MatmulKernels()) {
+    rows->push_back(std::make_unique<OneDnnF32Row>(kernel));
   }
   for (const MatmulKernel& kernel : DenseMatmulKernels()) {
-    rows->push_back(std::make_unique<MatmulRow>(kernel, false));
+    rows->push_back(std::make_unique<MatmulRow>(kernel, RowForm::kFloats));
   }
   for (const MatmulKernel& kernel : WidenedMatmulKernels()) {
-    rows->push_back(std::make_unique<MatmulRow>(kernel, false));
+    rows->push_back(std::make_unique<MatmulRow>(kernel, RowForm::kFloats));
   }
 }
 

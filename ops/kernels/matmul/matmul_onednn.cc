@@ -1,16 +1,24 @@
 #include "ops/kernels/matmul/matmul_onednn.h"
 
+#include "absl/strings/str_cat.h"
+
+#if defined(__x86_64__)
+
+#include <omp.h>
+
 #include <algorithm>
-#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "ops/kernels/half.h"
+#include "absl/synchronization/mutex.h"
+#include "ops/kernels/cpu.h"
+#include "ops/kernels/matmul/bf16_isa.h"
 #include "ops/kernels/matmul/dense_isa.h"
 
 namespace weft {
@@ -20,26 +28,183 @@ using Memory = dnnl::memory;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
+constexpr int64_t kMostDepth = 65536;
+
+thread_local bool inside_onednn = false;
+
+class InsideScope {
+ public:
+  InsideScope() { inside_onednn = true; }
+  ~InsideScope() { inside_onednn = false; }
+};
+
+// oneDNN plans a primitive for as many threads as OpenMP would start now.
+class OneThreadScope {
+ public:
+  OneThreadScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThreadScope() { omp_set_num_threads(saved_); }
+
+ private:
+  const int saved_;
+};
+
 const dnnl::engine& Cpu() {
   static const dnnl::engine* engine =
       new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }
 
-Memory::desc WeightDesc(DType type, int64_t weight_rows, int64_t depth) {
-  const Memory::dims dims = {depth, weight_rows};
-  return type == DType::kF32 ? Memory::desc(dims, Type::f32, Tag::BA16a16b)
-                             : Memory::desc(dims, Type::bf16, Tag::BA16a64b2a);
+// A primitive with the memory objects that it is called with.
+struct Tile {
+  std::string kernel;  // what oneDNN chose
+  int64_t scratch_bytes;
+  dnnl::stream stream;
+  dnnl::matmul matmul;
+  Memory x, w, y, scratch;
+  std::unordered_map<int, Memory> arguments;
+};
+
+using TileKey = std::tuple<DType, int64_t, int64_t>;  // type, depth, rows
+
+std::unique_ptr<Tile> MakeTile(DType type, int64_t depth, int64_t rows) {
+  const OneThreadScope one_thread;
+  const bool f32 = type == DType::kF32;
+  const int64_t k = f32 ? depth : Bf16PaddedDepth(depth);
+  const Type element = f32 ? Type::f32 : Type::bf16;
+  const Memory::desc x({rows, k}, element, Tag::ab);
+  const Memory::desc w({k, kOneDnnWeightRows}, element,
+                       f32 ? Tag::BA16a16b : Tag::BA16a64b2a);
+  const Memory::desc y({rows, kOneDnnWeightRows}, Type::f32, Tag::ab);
+  // Scratch of ours: oneDNN's own may be shared between threads.
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::matmul::primitive_desc choice(dnnl::matmul::desc(x, w, y),
+                                            attributes, Cpu());
+  auto tile = std::make_unique<Tile>();
+  tile->kernel = choice.impl_info_str();
+  tile->scratch_bytes =
+      static_cast<int64_t>(choice.scratchpad_desc().get_size());
+  tile->stream = dnnl::stream(Cpu());
+  tile->matmul = dnnl::matmul(choice);
+  tile->x = Memory(x, Cpu(), nullptr);
+  tile->w = Memory(w, Cpu(), nullptr);
+  tile->y = Memory(y, Cpu(), nullptr);
+  tile->scratch = Memory(choice.scratchpad_desc(), Cpu(), nullptr);
+  tile->arguments = {{DNNL_ARG_SRC, tile->x},
+                     {DNNL_ARG_WEIGHTS, tile->w},
+                     {DNNL_ARG_DST, tile->y},
+                     {DNNL_ARG_SCRATCHPAD, tile->scratch}};
+  return tile;
 }
 
-absl::Status Failed(const char* what, const dnnl::error& error) {
-  return absl::InternalError(absl::StrCat("oneDNN failed: ", what, ": ",
-                                          error.what(), ": use an own kernel"));
+// This thread's. Throws dnnl::error, or std::bad_alloc.
+Tile& FindTile(DType type, int64_t depth, int64_t rows) {
+  thread_local std::map<TileKey, std::unique_ptr<Tile>> tiles;
+  std::unique_ptr<Tile>& tile = tiles[{type, depth, rows}];
+  if (tile == nullptr) tile = MakeTile(type, depth, rows);
+  return *tile;
 }
 
-absl::Status Refused(const std::string& why) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("oneDNN refused: ", why, ": use an own kernel"));
+// Numbers in [-1, 1), always the same.
+class Numbers {
+ public:
+  float Next() {
+    state_ = state_ * 1664525 + 1013904223;
+    return static_cast<float>(state_ >> 8) * 0x1p-23f - 1.0f;
+  }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+// Compares bits with the own kernel, for the least and the most rows.
+std::string CheckBits(DType type, int64_t depth) {
+  const bool f32 = type == DType::kF32;
+  const int64_t padded = f32 ? depth : Bf16PaddedDepth(depth);
+  const int64_t x_bytes = padded * (f32 ? 4 : 2);
+  Numbers numbers;
+  const auto random_row = [&](uint8_t* to) {
+    std::vector<float> row(static_cast<size_t>(padded));
+    for (float& value : row) value = numbers.Next();
+    if (f32) {
+      std::memcpy(to, row.data(), x_bytes);
+    } else {
+      kBf16KernelsAvx512Bf16.round_row(row.data(), padded,
+                                       reinterpret_cast<uint16_t*>(to));
+    }
+  };
+  // Weights only have to be numbers: their places do not matter here.
+  std::vector<uint8_t> memory(kOneDnnWeightRows * x_bytes + 64);
+  uint8_t* w =
+      memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  for (int64_t i = 0; i < kOneDnnWeightRows; ++i) random_row(w + i * x_bytes);
+  std::vector<uint8_t> x(kOneDnnMostRows * x_bytes);
+  for (int64_t i = 0; i < kOneDnnMostRows; ++i) {
+    if (i < kOneDnnLeastRows) {
+      random_row(x.data() + i * x_bytes);
+    } else {
+      std::memcpy(x.data() + i * x_bytes,
+                  x.data() + i % kOneDnnLeastRows * x_bytes, x_bytes);
+    }
+  }
+  std::vector<float> own(kOneDnnLeastRows * kOneDnnWeightRows);
+  MatmulArgs args = {};
+  args.x = x.data();
+  args.x_row_bytes = x_bytes;
+  args.rows = kOneDnnLeastRows;
+  args.depth = depth;
+  args.weight = w;
+  args.weight_rows = kOneDnnWeightRows;
+  args.epilogue = MatmulEpilogue::kStore;
+  args.y = own.data();
+  args.y_row_bytes = kOneDnnWeightRows * 4;
+  const PanelGroupFunction group =
+      f32 ? kDenseKernelsAvx512.panel_group_f32 : kBf16KernelsAvx512Bf16.group;
+  group(args, 0, kOneDnnWeightRows / kPanelRows, 0, kOneDnnLeastRows);
+
+  std::vector<float> sums(kOneDnnMostRows * kOneDnnWeightRows);
+  for (int64_t rows = kOneDnnLeastRows; rows <= kOneDnnMostRows; rows *= 2) {
+    const Tile& tile = FindTile(type, depth, rows);
+    if (!absl::StartsWith(tile.kernel, "brg:avx512")) {
+      return absl::StrCat("oneDNN takes ", tile.kernel, " for ", rows,
+                          " rows, whose sums have another order");
+    }
+    std::vector<uint8_t> scratch(tile.scratch_bytes + 64);
+    if (!OneDnnMultiply(type, depth, rows, x.data(), w, sums.data(),
+                        scratch.data())) {
+      return "oneDNN failed";
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      if (std::memcmp(sums.data() + row * kOneDnnWeightRows,
+                      own.data() + row % kOneDnnLeastRows * kOneDnnWeightRows,
+                      kOneDnnWeightRows * sizeof(float)) != 0) {
+        return absl::StrCat("oneDNN ", OneDnnVersion(),
+                            " sums in another order at depth ", depth);
+      }
+    }
+  }
+  return "";
+}
+
+std::string Check(DType type, int64_t depth) {
+  const bool f32 = type == DType::kF32;
+  const Isa needed = f32 ? Isa::kAvx512 : Isa::kAvx512Bf16;
+  if (!Includes(DetectIsa(), needed)) {
+    return absl::StrCat("needs ", Name(needed));
+  }
+  // What is tried takes memory in proportion, and the depth may come from a
+  // file.
+  if (depth > kMostDepth) {
+    return absl::StrCat("depth ", depth, " is above ", kMostDepth);
+  }
+  if (f32 && depth % 16 != 0) {
+    return absl::StrCat("depth ", depth, " is no multiple of 16");
+  }
+  try {
+    return CheckBits(type, depth);
+  } catch (const dnnl::error& error) {
+    return absl::StrCat("oneDNN failed: ", error.what());
+  }
 }
 
 }  // namespace
@@ -49,181 +214,72 @@ std::string OneDnnVersion() {
   return absl::StrCat(version->major, ".", version->minor, ".", version->patch);
 }
 
-struct OneDnnMatmul::Impl {
-  // What is needed for one number of rows.
-  struct Prepared {
-    dnnl::matmul matmul;
-    Memory x, y;    // bound to the caller's memory on each run
-    Memory bf16_x;  // kBF16: x rounded
-    dnnl::reorder round;
-  };
+std::string WhyNotOneDnn(DType type, int64_t depth) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static auto* answers = new std::map<std::pair<DType, int64_t>, std::string>;
+  const absl::MutexLock lock(&mutex);
+  const auto [it, is_new] = answers->emplace(std::make_pair(type, depth), "");
+  if (is_new) it->second = Check(type, depth);
+  return it->second;
+}
 
-  explicit Impl(const Options& o)
-      : options(o),
-        stream(Cpu()),
-        weight(WeightDesc(o.type, o.weight_rows, o.depth), Cpu(),
-               const_cast<uint8_t*>(o.weight)),
-        rounded(o.type == DType::kBF16
-                    ? static_cast<size_t>(o.max_rows * o.depth)
-                    : 0) {}
-
-  Options options;
-  dnnl::stream stream;
-  Memory weight;
-  std::vector<uint16_t> rounded;
-  std::unordered_map<int64_t, Prepared> prepared;
-};
-
-OneDnnMatmul::OneDnnMatmul(std::unique_ptr<Impl> impl)
-    : impl_(std::move(impl)) {}
-OneDnnMatmul::~OneDnnMatmul() = default;
-
-absl::StatusOr<int64_t> OneDnnMatmul::PackedBF16Bytes(int64_t weight_rows,
-                                                      int64_t depth) {
+int64_t OneDnnScratchBytes(DType type, int64_t depth) {
+  if (!WhyNotOneDnn(type, depth).empty()) return 0;
+  int64_t bytes = 0;
   try {
-    return static_cast<int64_t>(
-        WeightDesc(DType::kBF16, weight_rows, depth).get_size());
-  } catch (const dnnl::error& error) {
-    return Failed("layout of a BF16 weight", error);
+    for (int64_t rows = kOneDnnLeastRows; rows <= kOneDnnMostRows; rows *= 2) {
+      bytes = std::max(bytes, FindTile(type, depth, rows).scratch_bytes);
+    }
+  } catch (const dnnl::error&) {
+    return 0;
+  }
+  return bytes;
+}
+
+bool OneDnnMultiply(DType type, int64_t depth, int64_t rows, const void* x,
+                    const uint8_t* w, float* sums, uint8_t* scratch) {
+  const InsideScope inside;
+  try {
+    Tile& tile = FindTile(type, depth, rows);
+    tile.x.set_data_handle(const_cast<void*>(x));
+    tile.w.set_data_handle(const_cast<uint8_t*>(w));
+    tile.y.set_data_handle(sums);
+    tile.scratch.set_data_handle(scratch);
+    tile.matmul.execute(tile.stream, tile.arguments);
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
 }
 
-absl::Status OneDnnMatmul::PackBF16(const uint8_t* rows, int64_t weight_rows,
-                                    int64_t depth, uint8_t* dst) {
-  try {
-    // Rows of the file are columns of the [depth, weight_rows] matrix.
-    Memory from({{depth, weight_rows}, Type::bf16, Tag::ba}, Cpu(),
-                const_cast<uint8_t*>(rows));
-    Memory to(WeightDesc(DType::kBF16, weight_rows, depth), Cpu(), dst);
-    dnnl::stream stream(Cpu());
-    dnnl::reorder(from, to).execute(stream, from, to);
-    stream.wait();
-    return absl::OkStatus();
-  } catch (const dnnl::error& error) {
-    return Failed("packing a BF16 weight", error);
-  }
-}
+bool InsideOneDnn() { return inside_onednn; }
 
-absl::StatusOr<std::unique_ptr<OneDnnMatmul>> OneDnnMatmul::Create(
-    const Options& options) {
-  const bool f32 = options.type == DType::kF32;
-  if (!f32 && options.type != DType::kBF16) {
-    return Refused(absl::StrCat("no ", Info(options.type).name, " weights"));
-  }
-  const int64_t step = f32 ? 16 : 32;
-  if (options.depth % step != 0) {
-    return Refused(
-        absl::StrCat("depth ", options.depth, " is no multiple of ", step));
-  }
-  try {
-    std::unique_ptr<OneDnnMatmul> matmul(
-        new OneDnnMatmul(std::make_unique<Impl>(options)));
-    const absl::Status checked = matmul->CheckOrder();
-    if (!checked.ok()) return checked;
-    const absl::Status prepared = matmul->Prepare(options.max_rows);
-    if (!prepared.ok()) return prepared;
-    return matmul;
-  } catch (const dnnl::error& error) {
-    return Failed("creation", error);
-  }
-}
+}  // namespace weft
 
-absl::Status OneDnnMatmul::Prepare(int64_t rows) {
-  const Options& o = impl_->options;
-  if (impl_->prepared.count(rows) != 0) return absl::OkStatus();
-  try {
-    const bool f32 = o.type == DType::kF32;
-    const Memory::desc f32_x({rows, o.depth}, Type::f32, Tag::ab);
-    const Memory::desc x({rows, o.depth}, f32 ? Type::f32 : Type::bf16,
-                         Tag::ab);
-    const Memory::desc y({rows, o.weight_rows}, Type::f32, Tag::ab);
-    const dnnl::matmul::primitive_desc choice(
-        dnnl::matmul::desc(x, impl_->weight.get_desc(), y), Cpu());
-    const std::string kernel = choice.impl_info_str();
-    if (!absl::StartsWith(kernel, "brg:avx512")) {
-      return Refused(absl::StrCat("it takes ", kernel, " for ", rows,
-                                  " rows, whose sums have another order"));
-    }
-    Impl::Prepared made;
-    made.matmul = dnnl::matmul(choice);
-    made.x = Memory(f32_x, Cpu(), nullptr);
-    made.y = Memory(y, Cpu(), nullptr);
-    if (!f32) {
-      made.bf16_x = Memory(x, Cpu(), impl_->rounded.data());
-      made.round = dnnl::reorder(made.x, made.bf16_x);
-    }
-    impl_->prepared.emplace(rows, std::move(made));
-    return absl::OkStatus();
-  } catch (const dnnl::error& error) {
-    return Failed("creating a primitive", error);
-  }
-}
+#else
 
-absl::Status OneDnnMatmul::Run(const float* x, int64_t rows, float* y) {
-  const absl::Status status = Prepare(rows);
-  if (!status.ok()) return status;
-  try {
-    Impl::Prepared& p = impl_->prepared.at(rows);
-    p.x.set_data_handle(const_cast<float*>(x));
-    p.y.set_data_handle(y);
-    const bool f32 = impl_->options.type == DType::kF32;
-    if (!f32) p.round.execute(impl_->stream, p.x, p.bf16_x);
-    p.matmul.execute(impl_->stream, {{DNNL_ARG_SRC, f32 ? p.x : p.bf16_x},
-                                     {DNNL_ARG_WEIGHTS, impl_->weight},
-                                     {DNNL_ARG_DST, p.y}});
-    impl_->stream.wait();
-    return absl::OkStatus();
-  } catch (const dnnl::error& error) {
-    return Failed("running a matmul", error);
-  }
-}
+namespace weft {
 
-// Compares some outputs of one and of several rows with the order that the own
-// kernels keep (F32), or one row with several (BF16, which has no own kernel).
-absl::Status OneDnnMatmul::CheckOrder() {
-  const Options& o = impl_->options;
-  const int64_t rows = std::min<int64_t>(o.max_rows, 7);
-  std::vector<float> x(static_cast<size_t>(rows * o.depth));
-  uint32_t state = 1;
-  for (float& value : x) {
-    state = state * 1664525 + 1013904223;
-    value = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-  }
-  std::vector<float> together(static_cast<size_t>(rows * o.weight_rows));
-  std::vector<float> alone(static_cast<size_t>(o.weight_rows));
-  absl::Status status = Run(x.data(), rows, together.data());
-  if (!status.ok()) return status;
-  const float* last = x.data() + (rows - 1) * o.depth;
-  status = Run(last, 1, alone.data());
-  if (!status.ok()) return status;
-  const auto same = [](float a, float b) {
-    return FloatBits(a) == FloatBits(b) || (std::isnan(a) && std::isnan(b));
-  };
-  const float* of_last = together.data() + (rows - 1) * o.weight_rows;
-  const int64_t block = DenseSumBlock(o.depth);
-  for (int64_t n = 0; n < o.weight_rows; ++n) {
-    if (!same(alone[static_cast<size_t>(n)], of_last[n])) {
-      return Refused("a row alone and among others gives other bits");
-    }
-    // A sample: all outputs would take as long as a slow matmul.
-    const bool sampled = n % (o.weight_rows / 8 + 1) == 0;
-    if (o.type != DType::kF32 || !sampled) continue;
-    const float* w = reinterpret_cast<const float*>(o.weight) +
-                     n / kPanelRows * kPanelRows * o.depth + n % kPanelRows;
-    float sum = 0.0f;
-    for (int64_t begin = 0; begin < o.depth; begin += block) {
-      float chain = 0.0f;
-      for (int64_t k = begin; k < std::min(begin + block, o.depth); ++k) {
-        chain = std::fma(last[k], w[k * kPanelRows], chain);
-      }
-      sum = begin == 0 ? chain : sum + chain;
-    }
-    if (!same(sum, of_last[n])) {
-      return Refused(absl::StrCat("version ", OneDnnVersion(),
-                                  " sums in another order at depth ", o.depth));
-    }
-  }
-  return absl::OkStatus();
+std::string OneDnnVersion() { return "none"; }
+std::string WhyNotOneDnn(DType, int64_t) { return "is for x86-64"; }
+int64_t OneDnnScratchBytes(DType, int64_t) { return 0; }
+bool OneDnnMultiply(DType, int64_t, int64_t, const void*, const uint8_t*,
+                    float*, uint8_t*) {
+  return false;
+}
+bool InsideOneDnn() { return false; }
+
+}  // namespace weft
+
+#endif  // __x86_64__
+
+namespace weft {
+
+int64_t OneDnnRows(int64_t rows) {
+  if (rows < kOneDnnLeastRows) return 0;
+  int64_t result = kOneDnnLeastRows;
+  while (result < kOneDnnMostRows && 2 * result <= rows) result *= 2;
+  return result;
 }
 
 }  // namespace weft

@@ -1,74 +1,67 @@
-// Matmuls by oneDNN, on the weights that the project's own kernels read.
+// oneDNN's matmul as a tile: some rows of x times 64 rows of a weight, in the
+// layouts and summation orders of the project's own kernels.
 //
-// What was measured with oneDNN 2.6.3 on AVX-512 (one thread; 64 and 512 rows,
-// depth 768, 2048 and 5632, 2048 outputs):
+// oneDNN is called by each thread for its own share of the outputs, not once
+// with threads of its own: sums then cannot depend on the number of threads,
+// the results are finished while they are in the cache, and the executor need
+// not know.
+//
+// What was measured with oneDNN 2.6.3 on AVX-512 with BF16 (one thread):
 //   - F32 weights in panel16 are its layout BA16a16b where the depth is a
-//     multiple of 16. Its brgemm kernel sums in exactly the order of
-//     dense_isa.h, for every depth from 64 to 5632 and number of rows tried,
-//     whatever the layout: own kernels and oneDNN give the same bits.
-//   - Rate on panel16: 160-209 Gflop/s, the own kernel 213-241. 64-wide panels
-//     would bring oneDNN to 196-249, no more than the own kernel. So the own
+//     multiple of 16: 160-209 Gflop/s, the own kernel 213-241. So the own
 //     kernel comes first; this one is a check and an alternative.
-//   - BF16 weights with activations rounded to BF16 reach 430-525 Gflop/s in
-//     64-wide panels of pairs (BA16a64b2a), twice what f32 arithmetic can.
-//   - A run-time number of rows, or rows with gaps, falls back to other
-//     kernels (gemm:jit, ref:any). Hence one primitive per number of rows
-//     (about 40 us to make), and matrices without gaps.
+//   - BF16 weights in bf16_layout.h (its BA16a64b2a) times BF16 rows: 500-540
+//     Gflop/s from 16 rows up for depths from 512 to 14336, of 540 possible;
+//     110-160 for one row, which is why one row takes the own kernel. A call
+//     costs 0.3 us.
+//   - Its brgemm kernels sum in exactly the orders of dense_isa.h and
+//   bf16_isa.h
+//     for every depth from 32 to 14336 and number of rows tried.
+//   - A run-time number of rows, or rows with gaps, falls back to other kernels
+//     (gemm:jit, ref:any). Hence one primitive per number of rows, in powers of
+//     two, and matrices without gaps.
 //
-// Create refuses, with the reason, what would not run on brgemm or would not
-// have the promised bits. Parallel inside by OpenMP over omp_get_max_threads().
-// Not thread-safe: one Run at a time.
+// oneDNN is not taken where it would not run brgemm or where its bits, tried on
+// this machine, are not those of the own kernel. Thread-safe: primitives and
+// what is bound to them belong to the calling thread.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "graph/dtype.h"
 
 namespace weft {
 
-// As in "2.6.3"; a layout of one version is refused on another.
+// Rows of w per call.
+constexpr int kOneDnnWeightRows = 64;
+// Rows of x per call: powers of two between these.
+constexpr int64_t kOneDnnLeastRows = 16;
+constexpr int64_t kOneDnnMostRows = 256;
+
+// As in "2.6.3".
 std::string OneDnnVersion();
 
-class OneDnnMatmul {
- public:
-  struct Options {
-    // kF32: panel16 of pack_dense.h. kBF16: the layout of PackBF16; x is
-    // rounded to BF16 (not what the f32 kernels compute).
-    DType type;
-    int64_t weight_rows;
-    int64_t depth;  // kF32: a multiple of 16; kBF16: of 32
-    int64_t max_rows;
-    const uint8_t* weight;  // 64-byte aligned; the caller keeps it
-  };
+// The largest number of rows of a call that is at most `rows`; 0 if none is.
+int64_t OneDnnRows(int64_t rows);
 
-  // Bytes of a packed BF16 weight, and packing it from rows as in the file.
-  static absl::StatusOr<int64_t> PackedBF16Bytes(int64_t weight_rows,
-                                                 int64_t depth);
-  static absl::Status PackBF16(const uint8_t* rows, int64_t weight_rows,
-                               int64_t depth, uint8_t* dst);
+// Why oneDNN is not to be taken for weights of this type and depth; empty if it
+// is. kF32: panel16; kBF16: bf16_layout.h, the depth before padding. The first
+// call for a depth runs some matmuls (about 10 ms).
+std::string WhyNotOneDnn(DType type, int64_t depth);
 
-  // kFailedPrecondition says why oneDNN is not taken.
-  static absl::StatusOr<std::unique_ptr<OneDnnMatmul>> Create(
-      const Options& options);
-  ~OneDnnMatmul();
+// Bytes of `scratch` below; 0 where oneDNN is not taken.
+int64_t OneDnnScratchBytes(DType type, int64_t depth);
 
-  // Makes the primitive for this number of rows, so that Run need not.
-  absl::Status Prepare(int64_t rows);
+// sums[rows][64] = x times w^T, for `rows` of OneDnnRows, rows of x without
+// gaps: f32, or bfloat16 of the padded depth. False, with nothing promised
+// about sums, when oneDNN fails (no memory). Allocates: some small objects on
+// every call, primitives on a thread's first.
+bool OneDnnMultiply(DType type, int64_t depth, int64_t rows, const void* x,
+                    const uint8_t* w, float* sums, uint8_t* scratch);
 
-  // y[rows, weight_rows] = x[rows, depth] * w, rows without gaps. Allocates a
-  // few small objects inside oneDNN. Requires rows <= max_rows.
-  absl::Status Run(const float* x, int64_t rows, float* y);
-
- private:
-  struct Impl;
-  explicit OneDnnMatmul(std::unique_ptr<Impl> impl);
-  absl::Status CheckOrder();
-
-  std::unique_ptr<Impl> impl_;
-};
+// Whether the calling thread is inside oneDNN: what is allocated then is its
+// doing. For tests that count allocations.
+bool InsideOneDnn();
 
 }  // namespace weft

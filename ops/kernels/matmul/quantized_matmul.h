@@ -19,7 +19,8 @@ struct MatmulKernel {
   // matmul_<weight type>_<tile or rows>_<isa>
   const char* name;
   DType weight;
-  // "panel16" (panel16.h, made by pack.h) or "rows" (as in the file).
+  // "panel16" (panel16.h, made by pack.h), "rows" (as in the file) or the one
+  // of bf16_layout.h.
   const char* layout;
   Isa isa;
   // The least and most rows of x that the kernel takes.
@@ -28,6 +29,8 @@ struct MatmulKernel {
   MatmulFunction run;
   // Bytes of thread_scratch, 64-byte aligned, for this depth; may be 0.
   int64_t (*thread_scratch_bytes)(int64_t depth);
+  // panel_begin is a multiple of this.
+  int group_panels = 2;
 };
 
 constexpr int64_t kAnyRows = INT64_MAX;
