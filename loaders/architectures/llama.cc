@@ -26,8 +26,8 @@ ValueId Attention(ModelBuilder& m, int64_t block, ValueId x,
   RopeOptions rope;
   rope.head_dim = c.key_length;
   rope.rope_dims = c.rope_dimension_count;
-  rope.base = c.rope_freq_base;
-  rope.scale = c.rope_position_scale;
+  rope.base = AsWritten(c.rope_freq_base);
+  rope.scale = AsWritten(c.rope_position_scale);
   rope.style = "interleaved";
   rope.factors = rope_factors;
   m.Name(blk + "rope_q");
@@ -70,7 +70,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 ValueId Norm(ModelBuilder& m, const std::string& name, ValueId x) {
   const ValueId weight = m.Vector(name + ".weight", m.config.embedding_length);
   m.Name(name);
-  return m.RmsNorm(x, weight, m.config.norm_epsilon);
+  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
 }
 
 void Build(ModelBuilder& m) {
