@@ -16,12 +16,11 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "benchmarks/kernels/peak.h"
-#include "benchmarks/kernels/peak_f32.h"
 #include "ops/kernels/attention/attention.h"
 #include "ops/kernels/matmul/dense_matmul.h"
 #include "ops/kernels/matmul/onednn_matmul.h"
 #include "ops/kernels/matmul/pack_dense.h"
+#include "ops/kernels/peak.h"
 #include "ops/kernels/rows/rows.h"
 
 namespace weft {
@@ -208,10 +207,9 @@ void RunRows(benchmark::State& state, const RowKernels* kernels,
 
 void PeakMultiplyAdds(benchmark::State& state) {
   constexpr int64_t kCount = 1 << 20;
-  for (auto _ : state) {
-    if (!RunMultiplyAdds(kCount)) state.SkipWithError("no AVX-512");
-  }
-  SetRates(state, double{kCount} * kOperationsPerMultiplyAdd, 0);
+  int64_t operations = 0;
+  for (auto _ : state) operations = SpinF32(DetectIsa(), kCount);
+  SetRates(state, static_cast<double>(operations), 0);
 }
 
 void PeakRead(benchmark::State& state) {
