@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/output_path.h"
 
 namespace weft {
 namespace {
@@ -23,13 +24,14 @@ absl::Status SystemError(const std::string& path, int error) {
 
 absl::StatusOr<MappedOutput> MappedOutput::Create(const std::string& path,
                                                   int64_t bytes) {
+  absl::StatusOr<OutputPath> place = ResolveRegularOutput(path);
+  if (!place.ok()) return place.status();
   MappedOutput output;
-  output.path_ = path;
-  std::string temporary = absl::StrCat(path, ".tmp", getpid());
-  const int fd =
-      open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  output.path_ = place->target;
+  const int fd = open(place->temporary.c_str(),
+                      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return SystemError(path, errno);
-  output.temporary_ = std::move(temporary);
+  output.temporary_ = std::move(place->temporary);
   if (const int error = posix_fallocate(fd, 0, bytes); error != 0) {
     close(fd);
     return SystemError(path, error);

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/output_path.h"
 #include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
@@ -58,6 +59,7 @@ void CompileFlags::AddTo(CLI::App& command) {
       .add_option("--context", context,
                   "positions per sequence (default: the model's, at most "
                   "4096)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
       ->group(group);
   command
       .add_option("--context-overflow", context_overflow,
@@ -90,7 +92,7 @@ void CompileFlags::AddTo(CLI::App& command) {
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
   for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
-                           "--f16-compute", "--buckets"}) {
+                           "--f16-compute", "--matmul", "--buckets"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -137,7 +139,6 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
                                    "': use f16, f32, bf16 or q8_0"));
   }
   options.model.graph.kv_type = *kv;
-  if (context < 0) return UsageError("--context: want a positive number");
   options.model.graph.context = context;
   if (f16_compute != "f32" && f16_compute != "bf16") {
     return UsageError(absl::StrCat("--f16-compute: unknown type '", f16_compute,
@@ -238,20 +239,27 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  const std::string temporary = TemporaryName(path);
+  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
+  if (!place.ok()) return place.status();
+  // A device or a pipe takes the bytes as they come.
+  const std::string& written_path =
+      place->special ? place->target : place->temporary;
   const RemoveOnInterrupt cleanup(path);
   const auto fail = [&] {
     const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
+    if (!place->special) std::remove(written_path.c_str());
     return absl::UnavailableError(
         absl::StrCat("cannot write file: ", path, ": ", reason));
   };
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  std::FILE* file = std::fopen(written_path.c_str(), "wb");
   if (file == nullptr) return fail();
   const bool written =
       std::fwrite(content.data(), 1, content.size(), file) == content.size();
   if (std::fclose(file) != 0 || !written) return fail();
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail();
+  if (place->special) return absl::OkStatus();
+  if (std::rename(written_path.c_str(), place->target.c_str()) != 0) {
+    return fail();
+  }
   return absl::OkStatus();
 }
 

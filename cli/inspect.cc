@@ -223,7 +223,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       return UsageError(absl::StrCat("--check: ", flags.model,
                                      " is no plan: only plans have checksums"));
     }
-    if (absl::Status s = CheckPlanFile(flags.model); !s.ok()) return s;
+    if (absl::Status s = CheckPlanAndModel(flags.model); !s.ok()) return s;
   }
   absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
   if (!options.ok()) return options.status();

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "absl/strings/str_cat.h"
+#include "base/output_path.h"
 #include "cli/command.h"
 
 namespace weft {
@@ -16,7 +16,7 @@ std::atomic<Engine*> g_engine{nullptr};
 std::atomic<const char*> g_temporary{nullptr};
 
 // Only what may be called in a signal handler.
-void OnInterrupt(int) {
+void OnSignal(int signal) {
   const bool again = g_interrupted.exchange(true);
   if (Engine* engine = g_engine.load(); engine != nullptr && !again) {
     engine->Cancel();
@@ -28,16 +28,17 @@ void OnInterrupt(int) {
     const ssize_t written = write(STDERR_FILENO, "\n", 1);
     static_cast<void>(written);
   }
-  _exit(kExitInterrupted);
+  _exit(signal == SIGTERM ? kExitTerminated : kExitInterrupted);
 }
 
 }  // namespace
 
 void InstallSignals() {
   struct sigaction action = {};
-  action.sa_handler = OnInterrupt;
+  action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -46,14 +47,13 @@ bool Interrupted() { return g_interrupted.load(); }
 CancelOnInterrupt::CancelOnInterrupt(Engine* engine) { g_engine = engine; }
 CancelOnInterrupt::~CancelOnInterrupt() { g_engine = nullptr; }
 
-RemoveOnInterrupt::RemoveOnInterrupt(const std::string& path)
-    : temporary_(TemporaryName(path)) {
+RemoveOnInterrupt::RemoveOnInterrupt(const std::string& path) {
+  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
+  // What cannot be written is told by the writer.
+  if (!place.ok() || place->special) return;
+  temporary_ = place->temporary;
   g_temporary = temporary_.c_str();
 }
 RemoveOnInterrupt::~RemoveOnInterrupt() { g_temporary = nullptr; }
-
-std::string TemporaryName(const std::string& path) {
-  return absl::StrCat(path, ".tmp.", getpid());
-}
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Ctrl-C: the process ends with 130, cleanly.
+// Ctrl-C ends the process with 130, a request to terminate with 143, cleanly.
 //
 // By default at once: temporary files are removed and nothing else needs
 // cleaning. While an engine generates, it is asked to stop, so that what was
@@ -29,7 +29,7 @@ class CancelOnInterrupt {
 };
 
 // While this lives, Ctrl-C removes the temporary file under which `path` is
-// being written (TemporaryName). One at a time.
+// being written (base/output_path.h). One at a time.
 class RemoveOnInterrupt {
  public:
   explicit RemoveOnInterrupt(const std::string& path);
@@ -40,9 +40,5 @@ class RemoveOnInterrupt {
  private:
   std::string temporary_;
 };
-
-// The name that WriteFile and the writers of model files use until a file is
-// whole.
-std::string TemporaryName(const std::string& path);
 
 }  // namespace weft

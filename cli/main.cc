@@ -3,6 +3,9 @@
 #include <iostream>
 #include <new>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -31,6 +34,49 @@ int Fail(absl::string_view message, int code) {
   return code;
 }
 
+// A number is all of its text and fits its type: the parser itself takes "" for
+// 0 and -1 for the largest unsigned number.
+void RequireWholeNumbers(CLI::App& app) {
+  for (CLI::App* command :
+       app.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      const std::string type = option->get_type_name();
+      const bool integer = type.rfind("INT", 0) == 0;
+      const bool natural = type.rfind("UINT", 0) == 0;
+      if (!integer && !natural && type.rfind("FLOAT", 0) != 0) continue;
+      option->check(CLI::Validator(
+          [integer, natural](std::string& text) {
+            int64_t i;
+            uint64_t u;
+            double d;
+            const bool ok = natural   ? absl::SimpleAtoi(text, &u)
+                            : integer ? absl::SimpleAtoi(text, &i)
+                                      : absl::SimpleAtod(text, &d);
+            return ok ? std::string()
+                      : absl::StrCat("'", text, "' is not a number it takes");
+          },
+          ""));
+    }
+  }
+}
+
+std::string CommandNames(CLI::App& app) {
+  std::vector<std::string> names;
+  for (CLI::App* command :
+       app.get_subcommands([](CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+bool HasCommand(CLI::App& app, const std::string& name) {
+  for (CLI::App* command :
+       app.get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_name() == name) return true;
+  }
+  return false;
+}
+
 int Main(int argc, char** argv) {
   InstallSignals();
   InstallOutput();
@@ -46,6 +92,12 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   Action action;
   for (AddCommand add : kCommands) add(app, common, &action);
+  RequireWholeNumbers(app);
+  if (argc > 1 && argv[1][0] != '-' && !HasCommand(app, argv[1])) {
+    return Fail(absl::StrCat("unknown command: ", argv[1],
+                             ": the commands are ", CommandNames(app)),
+                kExitUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

@@ -1,7 +1,10 @@
 // weft quantize: a model file with its matrices in another type.
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -30,6 +33,11 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
     options.progress = [&](const std::string&, int done, int total) {
       progress(static_cast<double>(done) / total);
     };
+  }
+  std::error_code error;
+  if (std::filesystem::equivalent(flags.source, flags.result, error)) {
+    return UsageError(absl::StrCat("quantize: ", flags.result,
+                                   ": is the source: give another file"));
   }
   const RemoveOnInterrupt cleanup(flags.result);
   absl::StatusOr<QuantizeReport> report =

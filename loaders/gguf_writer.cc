@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/output_path.h"
 #include "loaders/gguf_format.h"
 
 namespace weft {
@@ -42,8 +43,9 @@ absl::Status TensorError(absl::string_view name, absl::string_view found,
 // A file under a temporary name that is removed unless it is renamed.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& path)
-      : path_(path), temporary_(absl::StrCat(path, ".tmp.", getpid())) {}
+  explicit TemporaryFile(OutputPath place)
+      : path_(std::move(place.target)),
+        temporary_(std::move(place.temporary)) {}
 
   ~TemporaryFile() {
     if (file_ != nullptr) {
@@ -361,7 +363,9 @@ absl::Status GgufWriter::WriteTo(const std::string& path) const {
   auto tensor_bytes = TensorBytes();
   if (!tensor_bytes.ok()) return tensor_bytes.status();
 
-  TemporaryFile file(path);
+  absl::StatusOr<OutputPath> place = ResolveRegularOutput(path);
+  if (!place.ok()) return place.status();
+  TemporaryFile file(*std::move(place));
   absl::Status status = file.Open();
   if (!status.ok()) return status;
   const std::string header = Header(*tensor_bytes, *alignment);

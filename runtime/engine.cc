@@ -153,6 +153,12 @@ absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
     return absl::InvalidArgumentError(
         "the prompt has no tokens: this vocabulary adds no BOS: give a text");
   }
+  const int64_t prompt = static_cast<int64_t>(result.prompt_tokens.size());
+  if (prompt > plan_->context()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "prompt is too long: ", prompt, " tokens: the context has ",
+        plan_->context(), " positions: shorten it or choose a larger context"));
+  }
   absl::StatusOr<Sampler> sampler = Sampler::Create(
       request.sampling, static_cast<int32_t>(plan_->model.vocabulary_size));
   if (!sampler.ok()) return sampler.status();

@@ -25,9 +25,22 @@ uint64_t HeaderChecksum(const GgufFile& model) {
   return XXH3_64bits(file->bytes().data(), start);
 }
 
-absl::StatusOr<Plan> CompileReference(const PlanFile& file,
-                                      const std::string& path) {
-  const ModelReference& reference = *file.reference;
+// Reads every tensor: not for a load, but for a check that was asked for.
+uint64_t TensorsChecksum(const GgufFile& model) {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  for (const GgufTensor& tensor : model.tensors()) {
+    XXH3_64bits_update(state, tensor.data.data(), tensor.data.size());
+  }
+  const uint64_t checksum = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return checksum;
+}
+
+// The model file that a plan refers to, if it is still the same by what a load
+// looks at.
+absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
+                                       const std::string& path) {
   const std::string model_path =
       (std::filesystem::path(path).parent_path() / reference.path).string();
   absl::StatusOr<GgufFile> model = OpenModel(model_path);
@@ -42,6 +55,14 @@ absl::StatusOr<Plan> CompileReference(const PlanFile& file,
         "model file is not the one that the plan was compiled from: ",
         model_path, ": compile it again"));
   }
+  return model;
+}
+
+absl::StatusOr<Plan> CompileReference(const PlanFile& file,
+                                      const std::string& path) {
+  const ModelReference& reference = *file.reference;
+  absl::StatusOr<GgufFile> model = OpenReference(reference, path);
+  if (!model.ok()) return model.status();
   ModelOptions options;
   options.compile = file.plan.options;
   if (!Includes(DetectIsa(), options.compile.isa)) {
@@ -129,9 +150,25 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
   }
   reference.bytes = model.file_bytes();
   reference.header_xxh3 = HeaderChecksum(model);
+  reference.tensors_xxh3 = TensorsChecksum(model);
   reference.kv_type = options.graph.kv_type;
   reference.context = plan.context();
   return SaveReference(plan, reference, path);
+}
+
+absl::Status CheckPlanAndModel(const std::string& path) {
+  absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
+  if (!plan.ok()) return plan.status();
+  if (!plan->reference) return CheckPlanFile(path);
+  absl::StatusOr<GgufFile> model = OpenReference(*plan->reference, path);
+  if (!model.ok()) return model.status();
+  if (TensorsChecksum(*model) != plan->reference->tensors_xxh3) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "weights of the model file are not those that the plan was compiled "
+        "from: ",
+        model->path(), ": compile it again"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,

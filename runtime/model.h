@@ -42,4 +42,9 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 
+// All checksums of a plan file, those of the weights included; of a plan
+// without weights, the ones of its model file, which a load does not read in
+// full.
+absl::Status CheckPlanAndModel(const std::string& path);
+
 }  // namespace weft

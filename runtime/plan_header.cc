@@ -132,6 +132,7 @@ absl::StatusOr<ModelReference> ReadReference(const ModelReferenceProto& proto) {
   reference.path = proto.path();
   reference.bytes = proto.bytes();
   reference.header_xxh3 = proto.header_xxh3();
+  reference.tensors_xxh3 = proto.tensors_xxh3();
   const std::optional<DType> kv_type = DTypeFromName(proto.kv_type());
   if (kv_type != DType::kF16 && kv_type != DType::kF32 &&
       kv_type != DType::kBF16 && kv_type != DType::kQ8_0) {
@@ -173,6 +174,7 @@ void WriteReference(const ModelReference& reference, PlanProto* header) {
   proto->set_path(reference.path);
   proto->set_bytes(reference.bytes);
   proto->set_header_xxh3(reference.header_xxh3);
+  proto->set_tensors_xxh3(reference.tensors_xxh3);
   proto->set_kv_type(Info(reference.kv_type).name);
   proto->set_context(reference.context);
 }

@@ -19,13 +19,16 @@ const Architecture* const kArchitectures[] = {
 };
 
 constexpr int64_t kDefaultContext = 4096;
+// Rotation angles are good up to here (ops/kernels/rows/rows.h).
+constexpr int64_t kLargestContext = int64_t{1} << 20;
 
 absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
   if (asked == 0) return std::min(config.context_length, kDefaultContext);
-  if (asked < 1 || asked > config.context_length) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "context is out of range: ", asked, ": this model takes 1 to ",
-        config.context_length, " positions"));
+  const int64_t most = std::min(config.context_length, kLargestContext);
+  if (asked < 1 || asked > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("context is out of range: ", asked,
+                     ": this model takes 1 to ", most, " positions"));
   }
   return asked;
 }

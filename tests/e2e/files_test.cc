@@ -1,8 +1,10 @@
 // Commands that write model files, and those that need a vocabulary only.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "tests/e2e/weft.h"
 
@@ -116,6 +118,53 @@ TEST(Quantize, NothingIsLeftAfterAFailure) {
   const std::string path = TemporaryPath("never.gguf");
   ExpectError(Weft({"quantize", "", path, "Q4_0"}), 1);
   EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
+TEST(Quantize, NeverOntoItsSource) {
+  const std::string path = TemporaryPath("both.gguf");
+  WriteTextFile(path, ReadFile(kModel));
+  ExpectError(Weft({"quantize", path, path, "Q8_0"}), 2);
+  EXPECT_EQ(ReadFile(path), ReadFile(kModel));
+}
+
+// A rename would put a plain file in the place of what is no file.
+TEST(Output, PipesAndLinksStayWhatTheyAre) {
+  const std::string link = TemporaryPath("link.txt");
+  const std::string target = TemporaryPath("target.txt");
+  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+  WeftOut({"dump", kModel, "-o", link});
+  EXPECT_EQ(ReadFile(target), WeftOut({"dump", kModel}));
+  char to[4096];
+  EXPECT_GT(readlink(link.c_str(), to, sizeof(to)), 0);
+
+  const std::string pipe = TemporaryPath("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = ReadFile(pipe); });
+  WeftOut({"dump", kModel, "-o", pipe});
+  reader.join();
+  EXPECT_EQ(received, ReadFile(target));
+  ExpectError(Weft({"compile", kModel, "-o", pipe}), 1);
+  ExpectError(Weft({"quantize", kModel, pipe, "Q8_0"}), 1);
+  struct stat info;
+  ASSERT_EQ(stat(pipe.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISFIFO(info.st_mode));
+}
+
+TEST(Plan, WithoutWeightsKnowsItsModelFile) {
+  const std::string model = TemporaryPath("referred.gguf");
+  const std::string plan = TemporaryPath("reference.weft");
+  std::string bytes = ReadFile(kModel);
+  WriteTextFile(model, bytes);
+  WeftOut({"compile", model, "-o", plan, "--weights", "reference"});
+  WeftOut({"inspect", plan, "--check"});
+  // A weight that changed in place: only a check reads that far.
+  bytes[bytes.size() - 100] ^= 1;
+  WriteTextFile(model, bytes);
+  ExpectError(Weft({"inspect", plan, "--check"}), 1);
+  bytes += "more";
+  WriteTextFile(model, bytes);
+  ExpectError(Weft({"run", plan}), 1);
 }
 
 TEST(Plan, IsInspectedDumpedAndCheckedLikeItsModel) {

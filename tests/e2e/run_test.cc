@@ -119,7 +119,14 @@ TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
   const RunResult result =
       Weft({"run", SmallModel("00-valid.gguf"), "-p", prompt});
   ExpectError(result, 1);
-  EXPECT_NE(result.err.find("64"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" 64 "), std::string::npos) << result.err;
+  // The whole prompt's length, also when it is more than one step.
+  std::string tokens = "1";
+  for (int i = 0; i < 40; ++i) tokens += ",286,264,290";
+  const RunResult long_one = Weft({"eval", SmallModel("00-valid.gguf"),
+                                   "--tokens", tokens, "--chunk", "8"});
+  ExpectError(long_one, 1);
+  EXPECT_NE(long_one.err.find("121"), std::string::npos) << long_one.err;
 }
 
 // Byte for byte, whatever cuts the work: the promise of the README.

@@ -1,5 +1,6 @@
 #include "tests/runtime/plan_bytes.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -96,9 +97,9 @@ std::vector<uint8_t> WithHeader(absl::Span<const uint8_t> bytes,
                         static_cast<int>(Get(bytes, kHeaderBytes)));
   edit(&header);
   const std::string text = header.SerializeAsString();
-  std::vector<uint8_t> result(bytes.begin(), bytes.begin() + kHeader);
-  result.insert(result.end(), text.begin(), text.end());
-  result.resize((result.size() + 4095) / 4096 * 4096);
+  std::vector<uint8_t> result((kHeader + text.size() + 4095) / 4096 * 4096);
+  std::copy_n(bytes.begin(), kHeader, result.begin());
+  std::copy(text.begin(), text.end(), result.begin() + kHeader);
   Put(text.size(), kHeaderBytes, &result);
   Put(result.size(), kWeightsStart, &result);
   const auto weights = bytes.subspan(Get(bytes, kWeightsStart));
