@@ -42,7 +42,7 @@ constexpr uint32_t kPlanFormatVersion = 1;
 struct ModelReference {
   std::string path;  // relative to the plan file
   int64_t bytes = 0;
-  uint64_t header_xxh3 = 0;  // of what stands before the tensor data
+  uint64_t header_xxh3 = 0;   // of what stands before the tensor data
   uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
   DType kv_type = DType::kF16;
   int64_t context = 0;

@@ -1,9 +1,9 @@
 // A step of decoding takes no memory from the heap.
 #include <vector>
 
+#include "base/allocation_counter.h"
 #include "gtest/gtest.h"
 #include "runtime/engine.h"
-#include "base/allocation_counter.h"
 
 namespace weft {
 namespace {

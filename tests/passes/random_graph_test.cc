@@ -336,7 +336,8 @@ TEST(RandomGraph, PoisonedMemoryIsNeverRead) {
         std::map<std::string, std::vector<uint8_t>> want;
         // All passes, then some.
         for (int round = 0; round < 3; ++round) {
-          const auto plan = MakePlan(model, Options({seed % 2 == 0 ? 9 : 40}, off));
+          const auto plan =
+              MakePlan(model, Options({seed % 2 == 0 ? 9 : 40}, off));
           ASSERT_NE(plan, nullptr);
           auto cache = MakeCache(*plan, tokens);
           PoisonPages(*cache, plan->buckets[0]);

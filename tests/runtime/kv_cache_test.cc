@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "runtime/memory.h"
 #include "base/allocation_counter.h"
+#include "runtime/memory.h"
 
 namespace weft {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/float_mode.h"
 #include "base/allocation_counter.h"
+#include "runtime/float_mode.h"
 
 namespace weft {
 namespace {
