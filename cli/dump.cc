@@ -123,6 +123,19 @@ absl::StatusOr<std::string> FromText(const Flags& flags) {
   return Write(*graph, flags);
 }
 
+// Whether a plan came from this file, as far as its list of tensors tells.
+bool HasTensors(const GgufFile& file, const std::vector<TensorInfo>& tensors) {
+  if (file.tensors().size() != tensors.size()) return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const GgufTensor& tensor = file.tensors()[i];
+    if (tensor.name != tensors[i].name || tensor.type != tensors[i].type ||
+        tensor.data.size() != static_cast<size_t>(tensors[i].bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 absl::StatusOr<std::string> FromModel(const Flags& flags,
                                       const CommonFlags& common) {
   if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
@@ -132,6 +145,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   const bool inside =
       !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
   std::string model = flags.model;
+  std::optional<std::vector<TensorInfo>> tensors;  // of the plan
   if (IsPlanFile(model)) {
     if (inside && flags.source.empty()) {
       return UsageError(absl::StrCat(
@@ -154,9 +168,15 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
       }
     }
     model = flags.source;
+    tensors = plan->model.tensors;
   }
   absl::StatusOr<GgufFile> file = OpenModel(model);
   if (!file.ok()) return file.status();
+  if (tensors && !HasTensors(*file, *tensors)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "source is not the model that the plan was compiled from: ", model,
+        ": it has other tensors than ", flags.model));
+  }
   Pipeliner pipeline(*file, options, flags);
   if (!flags.diff.empty()) {
     absl::StatusOr<NodeFilter> show = Layers(flags.layers);

@@ -183,6 +183,10 @@ TEST(Plan, IsInspectedDumpedAndCheckedLikeItsModel) {
   with_source.insert(with_source.end(), {"--source", kModel});
   EXPECT_EQ(WeftOut(with_source),
             WeftOut({"dump", kModel, "--after", "fuse-qkv"}));
+  std::vector<std::string> other_source = earlier;
+  other_source.insert(other_source.end(),
+                      {"--source", "models/austen-Q8_0.gguf"});
+  ExpectError(Weft(other_source), 1);
   ExpectError(Weft({"inspect", path, "--kv-type", "f32"}), 2);
   ExpectError(Weft({"inspect", kModel, "--check"}), 2);
   // One weight's byte turned: the checksum tells.
