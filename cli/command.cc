@@ -312,6 +312,14 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label) {
   return [bar](double fraction) { bar->Show(fraction); };
 }
 
+void PrintWarnings(const CommonFlags& common,
+                   const std::vector<std::string>& warnings) {
+  if (common.quiet) return;
+  for (const std::string& warning : warnings) {
+    std::cerr << "weft: " << warning << "\n";
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
                                                    const CompileFlags& compile,
                                                    const CommonFlags& common) {

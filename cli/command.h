@@ -89,6 +89,10 @@ absl::Status WriteFile(const std::string& path, absl::string_view content);
 // before it. Clears itself when done.
 Progress MakeProgress(const CommonFlags& common, const std::string& label);
 
+// One line each on standard error, unless quiet.
+void PrintWarnings(const CommonFlags& common,
+                   const std::vector<std::string>& warnings);
+
 // Loads the engine with a progress bar.
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
                                                    const CompileFlags& compile,

@@ -1,4 +1,5 @@
 // The binary: parses the command line and runs one subcommand.
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -60,21 +61,13 @@ void RequireWholeNumbers(CLI::App& app) {
   }
 }
 
-std::string CommandNames(CLI::App& app) {
+std::vector<std::string> CommandNames(CLI::App& app) {
   std::vector<std::string> names;
   for (CLI::App* command :
        app.get_subcommands([](CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
-  return absl::StrJoin(names, ", ");
-}
-
-bool HasCommand(CLI::App& app, const std::string& name) {
-  for (CLI::App* command :
-       app.get_subcommands([](CLI::App*) { return true; })) {
-    if (command->get_name() == name) return true;
-  }
-  return false;
+  return names;
 }
 
 int Main(int argc, char** argv) {
@@ -93,9 +86,11 @@ int Main(int argc, char** argv) {
   Action action;
   for (AddCommand add : kCommands) add(app, common, &action);
   RequireWholeNumbers(app);
-  if (argc > 1 && argv[1][0] != '-' && !HasCommand(app, argv[1])) {
+  const std::vector<std::string> names = CommandNames(app);
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
     return Fail(absl::StrCat("unknown command: ", argv[1],
-                             ": the commands are ", CommandNames(app)),
+                             ": the commands are ", absl::StrJoin(names, ", ")),
                 kExitUsage);
   }
   try {

@@ -44,11 +44,7 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
       QuantizeModel(flags.source, flags.result, options);
   if (progress) progress(1.0);
   if (!report.ok()) return report.status();
-  if (!common.quiet) {
-    for (const std::string& warning : report->warnings) {
-      std::cerr << "weft: " << warning << "\n";
-    }
-  }
+  PrintWarnings(common, report->warnings);
   std::cout << absl::StreamFormat("%s: tensor data %d -> %d bytes\n",
                                   flags.result, report->source_bytes,
                                   report->result_bytes);

@@ -34,11 +34,7 @@ absl::StatusOr<int> Synth(const Flags& flags, const CommonFlags& common) {
   absl::StatusOr<SynthesizeReport> report =
       SynthesizeModel(options, flags.output);
   if (!report.ok()) return report.status();
-  if (!common.quiet) {
-    for (const std::string& warning : report->warnings) {
-      std::cerr << "weft: " << warning << "\n";
-    }
-  }
+  PrintWarnings(common, report->warnings);
   std::cout << absl::StreamFormat("%s: %d parameters, tensor data %d bytes\n",
                                   flags.output, report->parameters,
                                   report->tensor_bytes);

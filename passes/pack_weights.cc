@@ -8,7 +8,6 @@
 // (WeightData::make); they are made when the plan is run or saved, so looking
 // at a plan costs nothing.
 #include <memory>
-#include <set>
 
 #include "base/mapped_file.h"
 #include "ops/storage.h"

@@ -7,11 +7,8 @@
 #include "ops/storage.h"
 
 namespace weft {
-namespace {
 
-int64_t Align(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-}  // namespace
+int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 const Graph& Plan::BucketFor(int64_t tokens) const {
   for (const Graph& graph : buckets) {
@@ -24,7 +21,7 @@ std::vector<int64_t> StatePageBytes(const Graph& graph) {
   std::vector<int64_t> bytes;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     if (graph.value(id).kind == ValueKind::kState) {
-      bytes.push_back(Align(KvPageBytes(graph.value(id).type)));
+      bytes.push_back(AlignedBytes(KvPageBytes(graph.value(id).type)));
     }
   }
   return bytes;
@@ -36,7 +33,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows) {
   for (ValueId id = 0; id < last.value_count(); ++id) {
     const Value& value = last.value(id);
     if (value.kind != ValueKind::kWeight) continue;
-    memory.weights += Align(StorageBytes(value.type, last.bounds));
+    memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
     ValueType plain = value.type;
     plain.layout.clear();
     memory.source_weights += StorageBytes(plain, last.bounds);
@@ -49,7 +46,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows) {
       if (row == nullptr) continue;
       memory.thread_scratch =
           std::max(memory.thread_scratch,
-                   Align(row->ThreadScratchBytes({graph, node, {}})));
+                   AlignedBytes(row->ThreadScratchBytes({graph, node, {}})));
     }
   }
   int64_t page = 0;

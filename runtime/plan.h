@@ -89,6 +89,9 @@ struct PlanMemory {
 
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows);
 
+// Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
+int64_t AlignedBytes(int64_t bytes);
+
 // Bytes of one page of each state, in the order of the graph's states.
 std::vector<int64_t> StatePageBytes(const Graph& graph);
 

@@ -21,6 +21,18 @@ int64_t Session::room() const {
   return plan_.context() - static_cast<int64_t>(tokens_.size());
 }
 
+absl::Status Session::CheckRoom(size_t tokens) const {
+  if (static_cast<int64_t>(tokens) <= room()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("context is full: ", tokens_.size(), " + ", tokens,
+                   " tokens: the context has ", plan_.context(), " positions"));
+}
+
+int64_t Session::StepTokens(int64_t chunk) const {
+  const int64_t most = plan_.max_tokens();
+  return chunk <= 0 || chunk > most ? most : chunk;
+}
+
 absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
                                absl::Span<const int32_t> output_rows,
                                float* logits) {
@@ -43,13 +55,8 @@ absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
 }
 
 absl::Status Session::Append(absl::Span<const int32_t> tokens, int64_t chunk) {
-  if (static_cast<int64_t>(tokens.size()) > room()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "context is full: ", tokens_.size(), " + ", tokens.size(),
-        " tokens: the context has ", plan_.context(), " positions"));
-  }
-  const int64_t most = plan_.max_tokens();
-  if (chunk <= 0 || chunk > most) chunk = most;
+  if (absl::Status s = CheckRoom(tokens.size()); !s.ok()) return s;
+  chunk = StepTokens(chunk);
   while (!tokens.empty()) {
     const absl::Span<const int32_t> part = tokens.subspan(0, chunk);
     const int32_t last = static_cast<int32_t>(part.size()) - 1;
@@ -64,13 +71,8 @@ absl::Status Session::Append(absl::Span<const int32_t> tokens, int64_t chunk) {
 absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
                                absl::Span<const int64_t> positions,
                                int64_t chunk, const LogitsCallback& callback) {
-  if (static_cast<int64_t>(tokens.size()) > room()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "context is full: ", tokens_.size(), " + ", tokens.size(),
-        " tokens: the context has ", plan_.context(), " positions"));
-  }
-  const int64_t most = plan_.max_tokens();
-  if (chunk <= 0 || chunk > most) chunk = most;
+  if (absl::Status s = CheckRoom(tokens.size()); !s.ok()) return s;
+  chunk = StepTokens(chunk);
   const size_t vocabulary = logits_.size();
   std::vector<float> rows;
   std::vector<int32_t> wanted;

@@ -50,6 +50,10 @@ class Session {
   absl::Status Truncate(int64_t size);
 
  private:
+  // An error with the numbers when this many more tokens do not fit.
+  absl::Status CheckRoom(size_t tokens) const;
+  // Tokens in one step, for the `chunk` that a caller asked for.
+  int64_t StepTokens(int64_t chunk) const;
   absl::Status RunChunk(absl::Span<const int32_t> tokens,
                         absl::Span<const int32_t> output_rows, float* logits);
 

@@ -21,7 +21,7 @@ std::vector<WeightJob> WeightJobs(const Plan& plan, bool described_only) {
                                 ? value.data.made_bytes
                                 : static_cast<int64_t>(value.data.bytes.size());
       jobs.push_back({&value, offset, bytes});
-      offset += (bytes + 63) / 64 * 64;
+      offset += AlignedBytes(bytes);
     }
   }
   return jobs;
@@ -29,7 +29,7 @@ std::vector<WeightJob> WeightJobs(const Plan& plan, bool described_only) {
 
 int64_t TotalBytes(const std::vector<WeightJob>& jobs) {
   return jobs.empty() ? 0
-                      : jobs.back().offset + (jobs.back().bytes + 63) / 64 * 64;
+                      : jobs.back().offset + AlignedBytes(jobs.back().bytes);
 }
 
 void RunWeightJobs(const std::vector<WeightJob>& jobs, ThreadPool& threads,

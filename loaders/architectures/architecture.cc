@@ -44,13 +44,8 @@ double AsWritten(float x) {
   return std::strtod(text, nullptr);
 }
 
-absl::Span<const Architecture> AllArchitectures() {
-  static const std::vector<Architecture>* all = [] {
-    auto* list = new std::vector<Architecture>;
-    for (const Architecture* a : kArchitectures) list->push_back(*a);
-    return list;
-  }();
-  return *all;
+absl::Span<const Architecture* const> AllArchitectures() {
+  return kArchitectures;
 }
 
 ModelBuilder::ModelBuilder(const GgufFile& file, const ModelConfig& config,
@@ -193,9 +188,9 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   if (!name.ok()) return name.status();
   const Architecture* architecture = nullptr;
   std::vector<std::string> known;
-  for (const Architecture& a : AllArchitectures()) {
-    known.push_back(a.name);
-    if (*name == a.name) architecture = &a;
+  for (const Architecture* a : AllArchitectures()) {
+    known.push_back(a->name);
+    if (*name == a->name) architecture = a;
   }
   if (architecture == nullptr) {
     return absl::UnimplementedError(absl::StrCat(

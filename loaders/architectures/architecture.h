@@ -83,7 +83,7 @@ struct Architecture {
   void (*build)(ModelBuilder& m);
 };
 
-absl::Span<const Architecture> AllArchitectures();
+absl::Span<const Architecture* const> AllArchitectures();
 
 struct LoadedGraph {
   Graph graph;
