@@ -81,7 +81,8 @@ void RunGelu(const ReferenceCall& call) {
              [tanh](double a, double) { return tanh ? GeluTanh(a) : Gelu(a); });
 }
 void RunSiluGate(const ReferenceCall& call) {
-  ForEachRow(call, [](double a, double b) { return Silu(a) * b; });
+  ForEachRow(call,
+             [](double a, double b) { return RoundToFloat(Silu(a)) * b; });
 }
 
 absl::StatusOr<Types> InferQuantizeRows(const Graph& graph, const Node& node) {

@@ -125,6 +125,7 @@ void RunFusedMatmul(const ReferenceCall& call) {
     x[r] = ReadRow(call, 0, r);
     if (parts.norm >= 0) {
       x[r] = RmsNormRow(x[r], ReadRow(call, parts.norm, 0), parts.eps);
+      RoundToFloats(&x[r]);
     }
     if (parts.quantize) x[r] = RoundToQuantized(x[r]);
     y[r].resize(outputs);
@@ -136,7 +137,8 @@ void RunFusedMatmul(const ReferenceCall& call) {
     for (int64_t r = 0; r < rows; ++r) {
       double sum = 0;
       for (size_t k = 0; k < weight.size(); ++k) sum += x[r][k] * weight[k];
-      y[r][n] = sum + (bias.empty() ? 0.0 : bias[n]);
+      y[r][n] = RoundToFloat(sum);
+      if (!bias.empty()) y[r][n] = RoundToFloat(y[r][n] + bias[n]);
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
@@ -149,7 +151,8 @@ void RunFusedMatmul(const ReferenceCall& call) {
       for (int64_t n = 0; n < outputs / 2; ++n) {
         const int64_t gate = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
         const double g = row[gate];
-        gated[n] = g / (1.0 + std::exp(-g)) * row[gate + kPanelRows];
+        gated[n] =
+            RoundToFloat(g / (1.0 + std::exp(-g))) * row[gate + kPanelRows];
       }
       row = std::move(gated);
     }

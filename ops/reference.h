@@ -25,6 +25,13 @@ inline float* OutputRow(const ReferenceCall& call, int i, int64_t row) {
 void WriteRow(const ReferenceCall& call, int i, int64_t row,
               const std::vector<double>& values);
 
+// What a result stored as f32 keeps. Fused ops round where the ops that they
+// stand for store a result, so that a fusion moves no bit of a reference run.
+inline double RoundToFloat(double x) { return static_cast<float>(x); }
+inline void RoundToFloats(std::vector<double>* row) {
+  for (double& x : *row) x = RoundToFloat(x);
+}
+
 // The quantised-rows rounding of a row of floats, and back.
 std::vector<double> RoundToQuantized(const std::vector<double>& row);
 

@@ -94,7 +94,6 @@ absl::Status PackWeights(Graph& graph, const PassOptions&) {
     graph.Erase(id);
   }
   graph.EraseDead();
-  graph = graph.Compact();
   return absl::OkStatus();
 }
 

@@ -15,9 +15,9 @@ namespace {
 // what these leave; layouts and packing see the final products.
 constexpr PassEntry kPipeline[] = {
     {"dead-code", DeadCode, false},
-    {"quantize-activations", QuantizeActivations, false},
+    {"quantize-activations", QuantizeActivations, false, 0.25},
     {"common-subexpression", CommonSubexpression, false},
-    {"fuse-attention", FuseAttention, false},
+    {"fuse-attention", FuseAttention, false, 1e-5},
     {"fuse-silu-gate", FuseSiluGate, false},
     {"fuse-qkv", FuseQkv, false},
     {"fuse-rmsnorm-matmul", FuseRmsNormMatmul, false},

@@ -17,6 +17,9 @@ struct PassEntry {
   PassFunction run;
   // Runs once for each token-count bucket, on that bucket's own graph.
   bool per_bucket;
+  // How far the pass may move a result, relative to the root mean square of its
+  // row. 0: it keeps float operations and their order, so no bit moves.
+  double tolerance = 0;
 };
 
 absl::Span<const PassEntry> Pipeline();

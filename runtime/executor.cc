@@ -1,7 +1,6 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -30,8 +29,7 @@ struct Executor::Bucket {
   std::vector<RowCount> row_counts;  // of each operand
   std::vector<int> logits;           // operands that are the caller's logits
   std::vector<Step> steps;
-  std::vector<int> places;  // of each step in the graph's order
-  StepTimes* times = nullptr;
+  std::vector<NodeId> nodes;  // of each step
 };
 
 Executor::Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
@@ -127,8 +125,8 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     return absl::OkStatus();
   };
 
-  for (size_t at = 0; at < graph.order().size(); ++at) {
-    const Node& node = graph.node(graph.order()[at]);
+  for (NodeId n : graph.order()) {
+    const Node& node = graph.node(n);
     const OpDef& op = OpOf(node);
     if (op.view) continue;
     Bucket::Step step;
@@ -147,12 +145,12 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
       step.call.scratch = arena_.data() + node.scratch_offset;
     }
     bucket->steps.push_back(std::move(step));
-    bucket->places.push_back(static_cast<int>(at));
+    bucket->nodes.push_back(n);
   }
   // Only now does the table stay where it is.
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
     Bucket::Step& step = bucket->steps[i];
-    const Node& node = graph.node(graph.order()[bucket->places[i]]);
+    const Node& node = graph.node(bucket->nodes[i]);
     step.call.inputs = bucket->operands.data() + step.first_operand;
     step.call.outputs = step.call.inputs + node.inputs.size();
   }
@@ -228,9 +226,11 @@ absl::Status Executor::Run(const Batch& batch) {
   for (int i : bucket->logits) bucket->operands[i].data = batch.logits;
 
   const ThreadPool::Scope scope(threads_);
-  auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
     const Bucket::Step& step = bucket->steps[i];
+    if (observer_ != nullptr) {
+      observer_->Before(*bucket->graph, bucket->nodes[i], step.call);
+    }
     for (int phase = 0; phase < step.kernel->phases(); ++phase) {
       threads_->ParallelFor(step.kernel->Items(step.call, phase),
                             [&](int64_t begin, int64_t end, int thread) {
@@ -241,24 +241,11 @@ absl::Status Executor::Run(const Batch& batch) {
                               step.kernel->Run(call, phase, begin, end);
                             });
     }
-    if (bucket->times != nullptr) {
-      const auto now = std::chrono::steady_clock::now();
-      bucket->times->seconds[bucket->places[i]] +=
-          std::chrono::duration<double>(now - start).count();
-      start = now;
+    if (observer_ != nullptr) {
+      observer_->After(*bucket->graph, bucket->nodes[i], step.call);
     }
   }
-  if (bucket->times != nullptr) ++bucket->times->runs;
   return absl::OkStatus();
-}
-
-void Executor::Profile(int64_t tokens, StepTimes* times) {
-  const Graph* graph = &plan_->BucketFor(tokens);
-  for (const auto& bucket : buckets_) {
-    if (bucket->graph != graph) continue;
-    bucket->times = times;
-    if (times != nullptr) times->seconds.assign(graph->order().size(), 0.0);
-  }
 }
 
 }  // namespace weft

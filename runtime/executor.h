@@ -29,11 +29,16 @@ struct Batch {
   float* logits;
 };
 
-// Where time goes, when asked for: seconds per node of a bucket, summed over
-// runs.
-struct StepTimes {
-  std::vector<double> seconds;  // by place in the bucket's order
-  int64_t runs = 0;
+// Told about every node of a step, before its kernel runs and after, on the
+// thread that runs the step. Views run no kernel and are not told of.
+class NodeObserver {
+ public:
+  virtual ~NodeObserver() = default;
+  // `call` has the operands that the kernel gets; valid during the call.
+  virtual void Before(const Graph& graph, NodeId node,
+                      const KernelCall& call) = 0;
+  virtual void After(const Graph& graph, NodeId node,
+                     const KernelCall& call) = 0;
 };
 
 class Executor {
@@ -51,9 +56,8 @@ class Executor {
   // Not thread-safe.
   absl::Status Run(const Batch& batch);
 
-  // Times of the nodes of BucketFor(tokens) from now on; null stops. The times
-  // must outlive their use.
-  void Profile(int64_t tokens, StepTimes* times);
+  // Nodes of all steps from now on; null: none. For profiles and checks.
+  void Observe(NodeObserver* observer) { observer_ = observer; }
 
   int64_t arena_bytes() const { return arena_.bytes(); }
 
@@ -72,6 +76,7 @@ class Executor {
   Arena scratch_;
   int64_t thread_scratch_bytes_ = 0;
   std::vector<std::unique_ptr<Bucket>> buckets_;
+  NodeObserver* observer_ = nullptr;
   // Run's own copies of a batch's integers: operands point here.
   std::vector<int32_t> ids_, positions_, sequences_, output_rows_;
 };

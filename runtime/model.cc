@@ -156,6 +156,35 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
   return SaveReference(plan, reference, path);
 }
 
+ModelOptions OptionsOf(const Plan& plan) {
+  ModelOptions options;
+  options.compile = plan.options;
+  options.graph.context = plan.context();
+  const Graph& graph = plan.buckets.back();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kState) {
+      options.graph.kv_type = value.type.dtype;
+    }
+  }
+  return options;
+}
+
+absl::Status CheckSource(const GgufFile& model, const Plan& plan,
+                         const std::string& plan_path) {
+  const std::vector<TensorInfo>& tensors = plan.model.tensors;
+  bool same = model.tensors().size() == tensors.size();
+  for (size_t i = 0; same && i < tensors.size(); ++i) {
+    const GgufTensor& tensor = model.tensors()[i];
+    same = tensor.name == tensors[i].name && tensor.type == tensors[i].type &&
+           tensor.data.size() == static_cast<size_t>(tensors[i].bytes);
+  }
+  if (same) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "source is not the model that the plan was compiled from: ", model.path(),
+      ": it has other tensors than ", plan_path));
+}
+
 absl::Status CheckPlanAndModel(const std::string& path) {
   absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
   if (!plan.ok()) return plan.status();

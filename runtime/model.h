@@ -42,6 +42,14 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 
+// What compiles a plan's model again as it was compiled.
+ModelOptions OptionsOf(const Plan& plan);
+
+// An error unless the file has the tensors of the model that the plan was
+// compiled from; `plan_path` is for its message.
+absl::Status CheckSource(const GgufFile& model, const Plan& plan,
+                         const std::string& plan_path);
+
 // All checksums of a plan file, those of the weights included; of a plan
 // without weights, the ones of its model file, which a load does not read in
 // full.

@@ -245,6 +245,8 @@ class Bf16Row : public MatmulRow {
                ? ""
                : "is for --f16-compute bf16";
   }
+  // Rows are rounded to 8 bits of fraction.
+  double tolerance() const override { return 5e-2; }
 };
 
 class OneDnnBf16Row : public Bf16Row {

@@ -1,0 +1,278 @@
+// weft verify: every pass and every node of a plan against reference functions.
+//
+// Passes: the graph before and after each, on a few random tokens. Nodes: the
+// plan is run in every bucket, and each kernel's results are compared with the
+// reference function's on the operands that it really had. Of a plan file,
+// nodes are those of the plan, and passes those of its --source.
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "runtime/check/check_nodes.h"
+#include "runtime/check/check_passes.h"
+#include "runtime/cpus.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string model, source;
+  int64_t tokens = 16;
+  bool json = false;
+  CompileFlags compile;
+};
+
+struct Report {
+  std::vector<PassCheck> passes;
+  NodeReport nodes;
+};
+
+// As many ids as asked for, the same in every run.
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
+  std::minstd_rand random(1);
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>(random() % vocabulary));
+  }
+  return tokens;
+}
+
+// Compiles, looking at every pass.
+absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
+                                 const ModelOptions& options,
+                                 const Flags& flags,
+                                 ReferenceEvaluator* evaluator,
+                                 const Progress& progress, Report* report) {
+  // The vocabulary is known from the graph only once it is there.
+  std::optional<PassChecker> checker;
+  const size_t all = Pipeline().size();
+  size_t done = 0;
+  absl::StatusOr<Plan> plan = CompileModel(
+      file, options,
+      [&](const std::string& pass, int64_t bucket, const Graph& graph) {
+        if (!checker) {
+          const Value& logits = graph.value(graph.outputs()[0].second);
+          const int64_t vocabulary = logits.type.shape[1].value;
+          const int64_t positions =
+              std::min<int64_t>(flags.tokens, graph.bounds.context);
+          checker.emplace(
+              evaluator,
+              TokenInputs(RandomTokens(positions, vocabulary), 0),
+              Bounds{positions, positions,
+                     (positions + kPageTokens - 1) / kPageTokens *
+                         kPageTokens});
+        }
+        if (progress) progress(std::min(1.0, 0.5 * done++ / all));
+        checker->Look(pass, bucket, graph);
+      });
+  if (!plan.ok()) return plan.status();
+  if (absl::Status s = checker->status(); !s.ok()) return s;
+  report->passes = checker->checks();
+  return plan;
+}
+
+// A loaded plan's weights against those that its model gives.
+absl::StatusOr<std::vector<NodeFault>> CheckWeights(const Plan& plan,
+                                                    const Plan& compiled) {
+  std::vector<NodeFault> faults;
+  const Graph& want_graph = compiled.buckets.back();
+  const Graph& graph = plan.buckets.back();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& found = graph.value(id);
+    if (found.kind != ValueKind::kWeight) continue;
+    const ValueId other = want_graph.FindValue(found.name);
+    std::string fault;
+    if (other == kNone || !(want_graph.value(other).type == found.type)) {
+      fault = "is not a weight of the model compiled again";
+    } else {
+      // One at a time: together they take as much memory as the model.
+      ReferenceEvaluator evaluator;
+      absl::StatusOr<ContentPointer> a = evaluator.Weight(found);
+      if (!a.ok()) return a.status();
+      absl::StatusOr<ContentPointer> b =
+          evaluator.Weight(want_graph.value(other));
+      if (!b.ok()) return b.status();
+      if (!(**a == **b)) fault = "differs from what the source gives";
+    }
+    if (!fault.empty()) {
+      faults.push_back({graph.bounds.tokens, found.name, "weight", "", fault});
+    }
+  }
+  return faults;
+}
+
+Json ToJson(const Report& report, int64_t tokens) {
+  Json passes = Json::array(), buckets = Json::array(), faults = Json::array();
+  for (const PassCheck& check : report.passes) {
+    Json json = {{"pass", check.pass}};
+    if (check.bucket > 0) json["bucket"] = check.bucket;
+    json["ok"] = check.fault.empty();
+    json["worst"] = check.worst;
+    json["tolerance"] = check.tolerance;
+    if (!check.node.empty()) json["node"] = check.node;
+    if (!check.fault.empty()) json["fault"] = check.fault;
+    passes.push_back(std::move(json));
+  }
+  for (const NodeCheck& check : report.nodes.checks) {
+    buckets.push_back({{"bucket", check.bucket},
+                       {"steps", check.steps},
+                       {"nodes", check.nodes},
+                       {"worst_share_of_tolerance", check.worst},
+                       {"worst_node", check.worst_node},
+                       {"worst_kernel", check.worst_kernel}});
+  }
+  for (const NodeFault& fault : report.nodes.faults) {
+    faults.push_back({{"bucket", fault.bucket},
+                      {"node", fault.node},
+                      {"op", fault.op},
+                      {"kernel", fault.kernel},
+                      {"fault", fault.fault}});
+  }
+  return {{"tokens", tokens},
+          {"passes", std::move(passes)},
+          {"nodes", {{"buckets", std::move(buckets)},
+                     {"faults", std::move(faults)}}}};
+}
+
+void Print(const Report& report) {
+  for (const PassCheck& check : report.passes) {
+    const std::string name =
+        check.bucket == 0 ? check.pass
+                          : absl::StrFormat("%s (%d tokens)", check.pass,
+                                            check.bucket);
+    std::cout << absl::StreamFormat(
+        "pass  %-30s %s", name, check.fault.empty() ? "ok" : "WRONG");
+    if (check.worst > 0) {
+      std::cout << absl::StreamFormat(", moves %.2g of a row's size at %s",
+                                      check.worst, check.node);
+    }
+    std::cout << "\n";
+  }
+  for (const NodeCheck& check : report.nodes.checks) {
+    std::cout << absl::StreamFormat(
+        "nodes %5d tokens: %5d compared in %d steps, worst %.0f%% of what "
+        "its kernel may differ: %s, %s\n",
+        check.bucket, check.nodes, check.steps, 100 * check.worst,
+        check.worst_node, check.worst_kernel);
+  }
+  for (const NodeFault& fault : report.nodes.faults) {
+    std::cout << absl::StreamFormat("node  %s (%s, %s, %d tokens): %s\n",
+                                    fault.node, fault.op, fault.kernel,
+                                    fault.bucket, fault.fault);
+  }
+}
+
+// The first that is guilty: passes come before nodes.
+absl::Status Verdict(const Report& report) {
+  for (const PassCheck& check : report.passes) {
+    if (check.fault.empty()) continue;
+    return absl::DataLossError(absl::StrCat(
+        "verify found a wrong pass: ", check.pass, ": node ", check.node, ": ",
+        check.fault, ": look at it with weft dump --diff ", check.pass));
+  }
+  if (report.nodes.faults.empty()) return absl::OkStatus();
+  const NodeFault& fault = report.nodes.faults.front();
+  return absl::DataLossError(absl::StrCat(
+      "verify found a wrong node: ", fault.node, " (", fault.op,
+      fault.kernel.empty() ? "" : absl::StrCat(", kernel ", fault.kernel), ", ",
+      fault.bucket, " tokens): ", fault.fault,
+      ": look at it with weft dump --bucket ", fault.bucket));
+}
+
+absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
+  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
+  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  const bool is_plan = IsPlanFile(flags.model);
+  if (is_plan && flags.source.empty()) {
+    return UsageError(absl::StrCat(
+        "verify: ", flags.model,
+        " is a plan: passes need the model that it was compiled from: give "
+        "--source MODEL.gguf"));
+  }
+  if (!is_plan && !flags.source.empty()) {
+    return UsageError("--source: only a plan has one: leave it out");
+  }
+  const Progress progress = MakeProgress(common, "verifying");
+  Report report;
+  ReferenceEvaluator evaluator;
+  absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<GgufFile> file =
+      OpenModel(is_plan ? flags.source : flags.model);
+  if (!file.ok()) return file.status();
+  if (is_plan) {
+    if (absl::Status s = CheckSource(*file, *plan, flags.model); !s.ok()) {
+      return s;
+    }
+  }
+  // Once more, looking on: a model is compiled in no time.
+  absl::StatusOr<Plan> compiled =
+      CheckPasses(*file, OptionsOf(*plan), flags, &evaluator, progress, &report);
+  if (!compiled.ok()) return compiled.status();
+  if (is_plan) {
+    absl::StatusOr<std::vector<NodeFault>> faults =
+        CheckWeights(*plan, *compiled);
+    if (!faults.ok()) return faults.status();
+    report.nodes.faults = *std::move(faults);
+  }
+  const int threads =
+      options->threads > 0 ? options->threads : DefaultThreads();
+  absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
+      ThreadPool::Create(threads, options->affinity);
+  if (!pool.ok()) return pool.status();
+  if (absl::Status s = MakeWeights(*plan, **pool); !s.ok()) return s;
+  absl::StatusOr<NodeReport> nodes = CheckNodes(
+      *plan,
+      RandomTokens(std::min(flags.tokens, plan->context()),
+                   plan->model.vocabulary_size),
+      **pool, &evaluator);
+  if (!nodes.ok()) return nodes.status();
+  report.nodes.checks = std::move(nodes->checks);
+  for (NodeFault& fault : nodes->faults) {
+    report.nodes.faults.push_back(std::move(fault));
+  }
+  if (progress) progress(1.0);
+
+  const absl::Status verdict = Verdict(report);
+  if (flags.json) {
+    Json json = ToJson(report, flags.tokens);
+    json["ok"] = verdict.ok();
+    PrintJson(json);
+  } else {
+    Print(report);
+  }
+  if (!verdict.ok()) return verdict;
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddVerify(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "verify", "Checks every pass and every node against reference functions");
+  command->add_option("MODEL", flags->model, "a .gguf or .weft file")
+      ->required();
+  command->add_option("--source", flags->source,
+                      "of a .weft file: the model it was compiled from");
+  command
+      ->add_option("--tokens", flags->tokens,
+                   "random tokens to run (at most the context)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Verify(*flags, common); };
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,120 @@
+#include "runtime/check/check_passes.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace weft {
+namespace {
+
+double ToleranceOf(const std::string& pass) {
+  for (const PassEntry& entry : Pipeline()) {
+    if (pass == entry.name) return entry.tolerance;
+  }
+  return 0;
+}
+
+std::string NameOf(const Graph& graph, ValueId value) {
+  const Node* node = graph.Producer(value);
+  if (node == nullptr) return graph.value(value).name;
+  return node->name.empty() ? node->op : node->name;
+}
+
+std::string Describe(const Difference& difference) {
+  return absl::StrFormat("row %d column %d is %.9g, was %.9g", difference.row,
+                         difference.column, difference.found, difference.want);
+}
+
+}  // namespace
+
+void PassChecker::Look(const std::string& pass, int64_t bucket,
+                       const Graph& graph) {
+  if (status_.ok()) status_ = Check(pass, bucket, graph);
+}
+
+const PassCheck* PassChecker::Guilty() const {
+  const auto it =
+      std::find_if(checks_.begin(), checks_.end(),
+                   [](const PassCheck& c) { return !c.fault.empty(); });
+  return it == checks_.end() ? nullptr : &*it;
+}
+
+absl::Status PassChecker::Keep(Graph graph) {
+  before_ = std::move(graph);
+  absl::StatusOr<Contents> run =
+      evaluator_.Run(before_, inputs_, step_, Contents());
+  if (!run.ok()) return run.status();
+  contents_ = *std::move(run);
+  return absl::OkStatus();
+}
+
+absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
+                                const Graph& graph) {
+  evaluator_.NextRun();
+  if (bucket == 0) {
+    // A pass may have made another weight under the same name.
+    evaluator_.ForgetWeights();
+  } else if (bucket != bucket_) {
+    // Each bucket begins with the shared graph, its values numbered anew.
+    if (bucket_ == 0) shared_ = before_.Compact();
+    if (absl::Status s = Keep(shared_); !s.ok()) return s;
+  }
+  bucket_ = bucket;
+  if (pass.empty()) return Keep(graph);
+
+  PassCheck check;
+  check.pass = pass;
+  check.bucket = bucket;
+  check.tolerance = ToleranceOf(pass);
+  // Values keep their ids through a pass.
+  const ValueId both = std::min(graph.value_count(), before_.value_count());
+  Contents given(graph.value_count());
+  for (ValueId id = 0; id < both; ++id) {
+    if (graph.value(id).kind == ValueKind::kTemporary &&
+        graph.value(id).type == before_.value(id).type) {
+      given[id] = contents_[id];
+    }
+  }
+  absl::StatusOr<Contents> run = evaluator_.Run(graph, inputs_, step_, given);
+  if (!run.ok()) return run.status();
+  const auto compare = [&](ValueId found, ValueId want) {
+    const ValueType& type = graph.value(found).type;
+    const Difference difference =
+        Compare(type, step_, *(*run)[found], *contents_[want]);
+    if (difference.relative > check.worst) {
+      check.worst = difference.relative;
+      check.node = NameOf(graph, found);
+    }
+    const bool same = check.tolerance == 0
+                          ? *(*run)[found] == *contents_[want]
+                          : difference.relative <= check.tolerance;
+    if (same || !check.fault.empty()) return;
+    check.node = NameOf(graph, found);
+    check.worst = difference.relative;
+    check.fault = absl::StrCat("result of node ", check.node, ": ",
+                               Describe(difference));
+  };
+  for (NodeId n : graph.order()) {
+    for (ValueId id : graph.node(n).outputs) {
+      if (id < both && given[id] != nullptr) compare(id, id);
+    }
+  }
+  if (graph.outputs().size() != before_.outputs().size()) {
+    check.fault = "the graph has other outputs";
+  }
+  for (size_t i = 0; i < graph.outputs().size() && check.fault.empty(); ++i) {
+    const auto& [name, found] = graph.outputs()[i];
+    const auto& [old_name, want] = before_.outputs()[i];
+    if (name != old_name ||
+        !(graph.value(found).type == before_.value(want).type)) {
+      check.fault = absl::StrCat("output ", old_name, " is no more");
+    } else {
+      compare(found, want);
+    }
+  }
+  checks_.push_back(std::move(check));
+  return Keep(graph);
+}
+
+}  // namespace weft

@@ -1,0 +1,54 @@
+// What a value holds in one step, copied out of memory: rows one after the
+// other without gaps, quantised rows in their tiles, the pages of a state in
+// order of position. Never changes, so copies are shared and known by a hash.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "graph/graph.h"
+
+namespace weft {
+
+class Content {
+ public:
+  // Takes the bytes.
+  explicit Content(std::vector<uint8_t> bytes);
+  // Looks at bytes that `owner` keeps alive.
+  Content(absl::Span<const uint8_t> bytes, std::shared_ptr<const void> owner);
+
+  absl::Span<const uint8_t> bytes() const { return bytes_; }
+  // xxh3 of the bytes, 128 bits.
+  std::pair<uint64_t, uint64_t> hash() const { return hash_; }
+  bool operator==(const Content& other) const { return hash_ == other.hash_; }
+
+ private:
+  std::vector<uint8_t> own_;
+  std::shared_ptr<const void> owner_;
+  absl::Span<const uint8_t> bytes_;
+  std::pair<uint64_t, uint64_t> hash_;
+};
+
+using ContentPointer = std::shared_ptr<const Content>;
+
+// How far a value's content lies from what it should be.
+struct Difference {
+  // Largest difference of two numbers of a row, relative to the root mean
+  // square of the row that is right. For types that round to 8 or 16 bits, what
+  // goes beyond one unit of the rounding. Infinite where one of the two is not
+  // finite and they are not equal, and where more than a few per cent of a
+  // quantised value's numbers differ by a unit.
+  double relative = 0;
+  // Where it is largest.
+  int64_t row = 0, column = 0;
+  double found = 0, want = 0;
+};
+
+// Both of this type within these bounds; KV states of slot 0, positions below
+// `step.context`.
+Difference Compare(const ValueType& type, const Bounds& step,
+                   const Content& found, const Content& want);
+
+}  // namespace weft

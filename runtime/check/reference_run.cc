@@ -1,0 +1,212 @@
+#include "runtime/check/reference_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "ops/storage.h"
+
+namespace weft {
+namespace {
+
+bool IsState(const ValueType& type) {
+  return type.layout == "keys" || type.layout == "values";
+}
+
+// Everything that a node's results depend on, as text.
+std::string KeyOf(const Graph& graph, const Node& node, const Bounds& step,
+                  const Contents& operands) {
+  std::string key = absl::StrCat(node.op, "|", step.tokens, ",", step.rows, ",",
+                                 step.context);
+  for (const auto& [name, value] : node.attributes.map()) {
+    if (name == "kernel") continue;
+    absl::StrAppend(&key, "|", name, "=");
+    // Bits, so that no two numbers look alike.
+    if (const auto* f = std::get_if<double>(&value)) {
+      uint64_t bits;
+      std::memcpy(&bits, f, sizeof(bits));
+      absl::StrAppend(&key, "f", bits);
+    } else if (const auto* i = std::get_if<int64_t>(&value)) {
+      absl::StrAppend(&key, *i);
+    } else {
+      absl::StrAppend(&key, "\"", std::get<std::string>(value), "\"");
+    }
+  }
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto [high, low] = operands[i]->hash();
+    absl::StrAppend(&key, "|", graph.value(node.inputs[i]).type.ToString(), ":",
+                    absl::Hex(high), ",", absl::Hex(low));
+  }
+  for (ValueId id : node.outputs) {
+    absl::StrAppend(&key, "|", graph.value(id).type.ToString());
+  }
+  return key;
+}
+
+// Operands of a reference call over contents and buffers, and the page tables
+// of states.
+class Operands {
+ public:
+  explicit Operands(size_t most) {
+    states_.reserve(most);
+    tables_.reserve(most);
+  }
+
+  void Add(const ValueType& type, const Bounds& step, uint8_t* data) {
+    Operand operand = MatrixOperand(type, step, data);
+    if (IsState(type)) {
+      const int64_t pages = (operand.rows + kPageTokens - 1) / kPageTokens;
+      tables_.emplace_back();
+      for (int64_t p = 0; p < pages; ++p) tables_.back().push_back(p);
+      states_.push_back(
+          {data, KvPageBytes(type), tables_.back().data(), pages});
+      operand.state = &states_.back();
+    }
+    operands_.push_back(operand);
+  }
+
+  const Operand* data() const { return operands_.data(); }
+
+ private:
+  std::vector<Operand> operands_;
+  std::vector<KvState> states_;
+  std::vector<std::vector<int32_t>> tables_;
+};
+
+}  // namespace
+
+StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
+  StepInputs inputs;
+  inputs["ids"].assign(tokens.begin(), tokens.end());
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    inputs["positions"].push_back(position + static_cast<int32_t>(t));
+    inputs["sequence"].push_back(0);
+    inputs["output_rows"].push_back(static_cast<int32_t>(t));
+  }
+  return inputs;
+}
+
+ContentPointer ViewContent(const ValueType& parent, const Node& view,
+                           const ValueType& type, const Bounds& step,
+                           const Content& content) {
+  const Operand from = MatrixOperand(parent, step, nullptr);
+  const Operand to = MatrixOperand(type, step, nullptr);
+  const int64_t begin = view.attributes.Int("begin") * sizeof(float);
+  std::vector<uint8_t> bytes(to.rows * to.row_bytes);
+  for (int64_t row = 0; row < to.rows; ++row) {
+    std::memcpy(bytes.data() + row * to.row_bytes,
+                content.bytes().data() + row * from.row_bytes + begin,
+                to.row_bytes);
+  }
+  return std::make_shared<Content>(std::move(bytes));
+}
+
+std::vector<ContentPointer> ReferenceEvaluator::Evaluate(
+    const Graph& graph, const Node& node, const Bounds& step,
+    const Contents& operands) {
+  const OpDef& op = OpOf(node);
+  if (op.view) {
+    return {ViewContent(graph.value(node.inputs[0]).type, node,
+                        graph.value(node.outputs[0]).type, step, *operands[0])};
+  }
+  Result& result = results_[KeyOf(graph, node, step, operands)];
+  result.used = run_;
+  if (!result.contents.empty()) return result.contents;
+  Operands inputs(node.inputs.size()), outputs(node.outputs.size());
+  std::vector<std::vector<uint8_t>> buffers;
+  for (ValueId id : node.outputs) {
+    buffers.emplace_back(StorageBytes(graph.value(id).type, step));
+  }
+  // A new version of a state begins as a copy of the one before.
+  if (op.writes_state) {
+    const absl::Span<const uint8_t> before = operands[0]->bytes();
+    buffers[0].assign(before.begin(), before.end());
+  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint8_t* data = operands[i]->bytes().data();
+    if (op.writes_state && i == 0) data = buffers[0].data();
+    inputs.Add(graph.value(node.inputs[i]).type, step,
+               const_cast<uint8_t*>(data));
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    outputs.Add(graph.value(node.outputs[i]).type, step, buffers[i].data());
+  }
+  op.reference({graph, node, inputs.data(), outputs.data(), step});
+  for (std::vector<uint8_t>& buffer : buffers) {
+    result.contents.push_back(std::make_shared<Content>(std::move(buffer)));
+  }
+  return result.contents;
+}
+
+absl::StatusOr<ContentPointer> ReferenceEvaluator::Weight(const Value& weight) {
+  const WeightData& data = weight.data;
+  ContentPointer& content = weights_[absl::StrCat(
+      weight.name, "|", weight.type.ToString(), "|",
+      data.make == nullptr ? reinterpret_cast<uintptr_t>(data.bytes.data())
+                           : 0)];
+  if (content != nullptr) return content;
+  if (data.make != nullptr) {
+    std::vector<uint8_t> bytes(StorageBytes(weight.type, {}));
+    data.make(bytes.data());
+    content = std::make_shared<Content>(std::move(bytes));
+  } else if (!data.bytes.empty()) {
+    content = std::make_shared<Content>(data.bytes, data.owner);
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot run graph: weight ", weight.name,
+                     " has no bytes: give the model file that has them"));
+  }
+  return content;
+}
+
+absl::StatusOr<Contents> ReferenceEvaluator::Run(const Graph& graph,
+                                                 const StepInputs& inputs,
+                                                 const Bounds& step,
+                                                 const Contents& given) {
+  Contents contents(graph.value_count());
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kState) {
+      contents[id] = std::make_shared<Content>(
+          std::vector<uint8_t>(StorageBytes(value.type, step)));
+    } else if (value.kind == ValueKind::kInput) {
+      const auto it = inputs.find(value.name);
+      if (it == inputs.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "cannot run graph: input ", value.name, " is not given"));
+      }
+      const uint8_t* data = reinterpret_cast<const uint8_t*>(it->second.data());
+      contents[id] = std::make_shared<Content>(
+          std::vector<uint8_t>(data, data + it->second.size() * 4));
+    }
+  }
+  for (NodeId n : graph.order()) {
+    const Node& node = graph.node(n);
+    Contents operands;
+    for (ValueId id : node.inputs) {
+      if (graph.IsWeight(id) && contents[id] == nullptr) {
+        absl::StatusOr<ContentPointer> weight = Weight(graph.value(id));
+        if (!weight.ok()) return weight.status();
+        contents[id] = *std::move(weight);
+      }
+      const bool replaced =
+          id < static_cast<ValueId>(given.size()) && given[id] != nullptr;
+      operands.push_back(replaced ? given[id] : contents[id]);
+    }
+    const std::vector<ContentPointer> results =
+        Evaluate(graph, node, step, operands);
+    for (size_t i = 0; i < results.size(); ++i) {
+      contents[node.outputs[i]] = results[i];
+    }
+  }
+  return contents;
+}
+
+void ReferenceEvaluator::NextRun() {
+  for (auto it = results_.begin(); it != results_.end();) {
+    it = it->second.used < run_ ? results_.erase(it) : std::next(it);
+  }
+  ++run_;
+}
+
+}  // namespace weft
