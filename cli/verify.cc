@@ -62,12 +62,11 @@ absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
           const int64_t vocabulary = logits.type.shape[1].value;
           const int64_t positions =
               std::min<int64_t>(flags.tokens, graph.bounds.context);
-          checker.emplace(
-              evaluator,
-              TokenInputs(RandomTokens(positions, vocabulary), 0),
-              Bounds{positions, positions,
-                     (positions + kPageTokens - 1) / kPageTokens *
-                         kPageTokens});
+          checker.emplace(evaluator,
+                          TokenInputs(RandomTokens(positions, vocabulary), 0),
+                          Bounds{positions, positions,
+                                 (positions + kPageTokens - 1) / kPageTokens *
+                                     kPageTokens});
         }
         if (progress) progress(std::min(1.0, 0.5 * done++ / all));
         checker->Look(pass, bucket, graph);
@@ -137,18 +136,18 @@ Json ToJson(const Report& report, int64_t tokens) {
   }
   return {{"tokens", tokens},
           {"passes", std::move(passes)},
-          {"nodes", {{"buckets", std::move(buckets)},
-                     {"faults", std::move(faults)}}}};
+          {"nodes",
+           {{"buckets", std::move(buckets)}, {"faults", std::move(faults)}}}};
 }
 
 void Print(const Report& report) {
   for (const PassCheck& check : report.passes) {
     const std::string name =
-        check.bucket == 0 ? check.pass
-                          : absl::StrFormat("%s (%d tokens)", check.pass,
-                                            check.bucket);
-    std::cout << absl::StreamFormat(
-        "pass  %-30s %s", name, check.fault.empty() ? "ok" : "WRONG");
+        check.bucket == 0
+            ? check.pass
+            : absl::StrFormat("%s (%d tokens)", check.pass, check.bucket);
+    std::cout << absl::StreamFormat("pass  %-30s %s", name,
+                                    check.fault.empty() ? "ok" : "WRONG");
     if (check.worst > 0) {
       std::cout << absl::StreamFormat(", moves %.2g of a row's size at %s",
                                       check.worst, check.node);
@@ -214,8 +213,8 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
     }
   }
   // Once more, looking on: a model is compiled in no time.
-  absl::StatusOr<Plan> compiled =
-      CheckPasses(*file, OptionsOf(*plan), flags, &evaluator, progress, &report);
+  absl::StatusOr<Plan> compiled = CheckPasses(*file, OptionsOf(*plan), flags,
+                                              &evaluator, progress, &report);
   if (!compiled.ok()) return compiled.status();
   if (is_plan) {
     absl::StatusOr<std::vector<NodeFault>> faults =
@@ -229,11 +228,11 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
       ThreadPool::Create(threads, options->affinity);
   if (!pool.ok()) return pool.status();
   if (absl::Status s = MakeWeights(*plan, **pool); !s.ok()) return s;
-  absl::StatusOr<NodeReport> nodes = CheckNodes(
-      *plan,
-      RandomTokens(std::min(flags.tokens, plan->context()),
-                   plan->model.vocabulary_size),
-      **pool, &evaluator);
+  absl::StatusOr<NodeReport> nodes =
+      CheckNodes(*plan,
+                 RandomTokens(std::min(flags.tokens, plan->context()),
+                              plan->model.vocabulary_size),
+                 **pool, &evaluator);
   if (!nodes.ok()) return nodes.status();
   report.nodes.checks = std::move(nodes->checks);
   for (NodeFault& fault : nodes->faults) {

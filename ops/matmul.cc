@@ -162,6 +162,8 @@ void RunFusedMatmul(const ReferenceCall& call) {
 
 int ResidualOperand(const Node& node) { return PartsOf(node).residual; }
 
+bool RoundsInside(const Node& node) { return PartsOf(node).quantize; }
+
 int64_t MatmulOperations(const Graph& graph, const Node& node,
                          const Bounds& bounds) {
   const Shape& x = OperandType(graph, node, 0).shape;
@@ -219,8 +221,10 @@ const OpDef kMatmulOp = {
     false,    InferMatmul, RunFusedMatmul, MatmulOperations};
 // Operand 4 at most is the residual; which one is known from the node, so
 // sharing its memory is the business of passes/lifetimes.
-const OpDef kFusedMatmulOp = {
-    "fused_matmul",   false,          false,           ResidualOperand, false,
-    InferFusedMatmul, RunFusedMatmul, MatmulOperations};
+const OpDef kFusedMatmulOp = {"fused_matmul", false,
+                              false,          ResidualOperand,
+                              false,          InferFusedMatmul,
+                              RunFusedMatmul, MatmulOperations,
+                              RoundsInside};
 
 }  // namespace weft

@@ -58,6 +58,10 @@ struct OpDef {
   // Operations beyond one per result element; null for element-wise ops.
   int64_t (*operations)(const Graph& graph, const Node& node,
                         const Bounds& bounds) = nullptr;
+  // Whether the node rounds to 8 bits inside: then a number in the middle
+  // between two may be rounded either way, and results differ by that. Null:
+  // it does not.
+  bool (*rounds_inside)(const Node& node) = nullptr;
 };
 
 // For element-wise ops: operand 0.

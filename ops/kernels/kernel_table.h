@@ -87,7 +87,7 @@ class KernelRow {
   virtual std::unique_ptr<Kernel> Create(const NodeView& view) const = 0;
   // How far its results may lie from the reference function's, relative to the
   // root mean square of their row.
-  virtual double tolerance() const { return 5e-4; }
+  virtual double tolerance() const { return 1e-4; }
   // Memory that all threads share during the node, within the graph's bounds.
   virtual int64_t ScratchBytes(const NodeView&) const { return 0; }
   // Memory for each thread.

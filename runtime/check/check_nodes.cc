@@ -18,6 +18,19 @@ std::string NameOf(const Node& node) {
   return node.name.empty() ? node.op : node.name;
 }
 
+// What a row may differ by where a number was rounded to 8 bits the other way.
+constexpr double kRoundedOtherwise = 2e-2;
+
+// That happens in few rows: where more differ it is no excuse.
+double ToleranceOf(const Node& node, const KernelRow& row,
+                   const Difference& difference) {
+  const OpDef& op = OpOf(node);
+  const bool excused = op.rounds_inside != nullptr && op.rounds_inside(node) &&
+                       difference.rows_beyond <= 1 + difference.rows / 4;
+  return excused ? std::max(row.tolerance(), kRoundedOtherwise)
+                 : row.tolerance();
+}
+
 // Bytes [begin, end) that a node wrote to.
 struct Written {
   const uint8_t* begin;
@@ -64,9 +77,10 @@ class Checker : public NodeObserver {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId value = node.outputs[i];
       const ContentPointer found = Read(value, call.outputs[i]);
-      const Difference difference =
-          Compare(graph_.value(value).type, step_, *found, *want[i]);
-      const double share = difference.relative / row->tolerance();
+      const Difference difference = Compare(graph_.value(value).type, step_,
+                                            *found, *want[i], row->tolerance());
+      const double tolerance = ToleranceOf(node, *row, difference);
+      const double share = difference.relative / tolerance;
       if (share > check_.worst) {
         check_.worst = share;
         check_.worst_node = NameOf(node);
@@ -78,7 +92,7 @@ class Checker : public NodeObserver {
                       "want %.9g (%.2g of the row's root mean square, at most "
                       "%.2g)",
                       difference.row, difference.column, difference.found,
-                      difference.want, difference.relative, row->tolerance()));
+                      difference.want, difference.relative, tolerance));
       }
       // From here on what was really written counts.
       expected_[value] = found;
@@ -160,23 +174,22 @@ class Checker : public NodeObserver {
     const ViewOf view = RootOf(graph_, value);
     const NodeId writer = graph_.value(view.root).producer;
     const uint8_t* begin = static_cast<const uint8_t*>(operand.data);
-    const int64_t bytes =
-        operand.row_bytes > 0 ? operand.rows * operand.row_bytes
+    const int64_t bytes = operand.row_bytes > 0
+                              ? operand.rows * operand.row_bytes
                               : StorageBytes(graph_.value(value).type, step_);
     // Who wrote there since.
     NodeId culprit = kNone;
     for (const Written& w : written_) {
       if (w.node == writer) {
         culprit = kNone;
-      } else if (begin != nullptr && w.begin < begin + bytes &&
-                 begin < w.end) {
+      } else if (begin != nullptr && w.begin < begin + bytes && begin < w.end) {
         culprit = w.node;
       }
     }
     const std::string written =
-        writer == kNone ? graph_.value(value).name
-                        : absl::StrCat("the result of ",
-                                       NameOf(graph_.node(writer)));
+        writer == kNone
+            ? graph_.value(value).name
+            : absl::StrCat("the result of ", NameOf(graph_.node(writer)));
     if (culprit == kNone) {
       Fault(id, absl::StrCat("reads ", written,
                              ", which something outside the graph overwrote"));
@@ -213,8 +226,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
   KvCacheShape shape;
   shape.page_bytes = StatePageBytes(bucket);
   shape.slots = 1;
-  shape.pages_per_sequence =
-      (plan.context() + kPageTokens - 1) / kPageTokens;
+  shape.pages_per_sequence = (plan.context() + kPageTokens - 1) / kPageTokens;
   shape.pages = PagesForTokens(tokens.size());
   absl::StatusOr<std::unique_ptr<KvCache>> cache = KvCache::Create(shape);
   if (!cache.ok()) return cache.status();
@@ -238,9 +250,9 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     if (absl::Status s = (*cache)->Reserve(0, next); !s.ok()) return s;
     std::vector<float> logits(size * plan.model.vocabulary_size);
     checker.Begin(size);
-    absl::Status s = (*executor)->Run({part, inputs["positions"],
-                                       inputs["sequence"],
-                                       inputs["output_rows"], logits.data()});
+    absl::Status s =
+        (*executor)->Run({part, inputs["positions"], inputs["sequence"],
+                          inputs["output_rows"], logits.data()});
     if (!s.ok()) return s;
     ++check.steps;
   }

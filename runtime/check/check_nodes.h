@@ -17,23 +17,23 @@ namespace weft {
 // A node at fault.
 struct NodeFault {
   int64_t bucket = 0;
-  std::string node;    // its name
+  std::string node;  // its name
   std::string op;
   std::string kernel;
-  std::string fault;   // what is wrong, for people
+  std::string fault;  // what is wrong, for people
 };
 
 struct NodeCheck {
   int64_t bucket = 0;
-  int steps = 0;    // that were run in this bucket's graph
-  int nodes = 0;    // that were compared, all steps together
-  double worst = 0; // largest difference, as a share of the kernel's tolerance
+  int steps = 0;     // that were run in this bucket's graph
+  int nodes = 0;     // that were compared, all steps together
+  double worst = 0;  // largest difference, as a share of the kernel's tolerance
   std::string worst_node, worst_kernel;
 };
 
 struct NodeReport {
-  std::vector<NodeCheck> checks;   // by bucket
-  std::vector<NodeFault> faults;   // in order of running; at most one per node
+  std::vector<NodeCheck> checks;  // by bucket
+  std::vector<NodeFault> faults;  // in order of running; at most one per node
 };
 
 // Runs `tokens` in every bucket's graph, as one sequence and in at most two

@@ -92,8 +92,8 @@ absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
     if (same || !check.fault.empty()) return;
     check.node = NameOf(graph, found);
     check.worst = difference.relative;
-    check.fault = absl::StrCat("result of node ", check.node, ": ",
-                               Describe(difference));
+    check.fault =
+        absl::StrCat("result of node ", check.node, ": ", Describe(difference));
   };
   for (NodeId n : graph.order()) {
     for (ValueId id : graph.node(n).outputs) {

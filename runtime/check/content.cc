@@ -107,17 +107,26 @@ Content::Content(absl::Span<const uint8_t> bytes,
 }
 
 Difference Compare(const ValueType& type, const Bounds& step,
-                   const Content& found, const Content& want) {
+                   const Content& found, const Content& want, double limit) {
   Difference worst;
   if (found == want) return worst;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Reader found_reader(type, step, found), want_reader(type, step, want);
+  double row_worst = 0;
   const auto report = [&](double relative, int64_t row, int64_t column,
                           double f, double w) {
-    if (relative > worst.relative) worst = {relative, row, column, f, w};
+    row_worst = std::fmax(row_worst, relative);
+    if (relative <= worst.relative) return;
+    worst.relative = relative;
+    worst.row = row;
+    worst.column = column;
+    worst.found = f;
+    worst.want = w;
   };
   int64_t units = 0;
+  worst.rows = want_reader.rows();
   for (int64_t row = 0; row < want_reader.rows(); ++row) {
+    row_worst = 0;
     double squares = 0;
     int64_t finite = 0;
     for (int64_t k = 0; k < want_reader.columns(); ++k) {
@@ -144,6 +153,7 @@ Difference Compare(const ValueType& type, const Bounds& step,
         report((error - unit) / (size + 1e-30), row, k, f.value, w.value);
       }
     }
+    if (row_worst > limit) ++worst.rows_beyond;
   }
   const int64_t numbers = want_reader.rows() * want_reader.columns();
   const bool rounded = type.dtype != DType::kF32 && type.dtype != DType::kI32;

@@ -44,11 +44,13 @@ struct Difference {
   // Where it is largest.
   int64_t row = 0, column = 0;
   double found = 0, want = 0;
+  // Rows whose own difference is beyond what was asked about, and all rows.
+  int64_t rows_beyond = 0, rows = 0;
 };
 
 // Both of this type within these bounds; KV states of slot 0, positions below
-// `step.context`.
+// `step.context`. Counts rows that differ by more than `limit`.
 Difference Compare(const ValueType& type, const Bounds& step,
-                   const Content& found, const Content& want);
+                   const Content& found, const Content& want, double limit = 0);
 
 }  // namespace weft

@@ -246,7 +246,7 @@ class Bf16Row : public MatmulRow {
                : "is for --f16-compute bf16";
   }
   // Rows are rounded to 8 bits of fraction.
-  double tolerance() const override { return 5e-2; }
+  double tolerance() const override { return 0.1; }
 };
 
 class OneDnnBf16Row : public Bf16Row {
