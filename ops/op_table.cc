@@ -1,7 +1,11 @@
 #include "ops/op_table.h"
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
@@ -39,6 +43,21 @@ const OpDef* const kOps[] = {
     &kInterleaveRowsOp,
     &kPackWeightOp,
 };
+
+std::vector<const OpDef*>& Table() {
+  static auto* ops =
+      new std::vector<const OpDef*>(std::begin(kOps), std::end(kOps));
+  return *ops;
+}
+
+std::atomic<int64_t> table_version{0};
+
+bool IsOpName(absl::string_view name) {
+  return !name.empty() && absl::ascii_islower(name[0]) &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+         });
+}
 
 class Rules : public OpRules {
  public:
@@ -78,10 +97,35 @@ absl::Status CheckLayout(const Value& value) {
 
 }  // namespace
 
-absl::Span<const OpDef* const> AllOps() { return kOps; }
+absl::Span<const OpDef* const> AllOps() { return Table(); }
+
+absl::StatusOr<Registration> RegisterOp(const OpDef* op) {
+  const auto error = [op](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot register op: ",
+        op != nullptr && op->name != nullptr ? op->name : "?", ": ", what));
+  };
+  if (op == nullptr || op->name == nullptr || !IsOpName(op->name)) {
+    return error("give it a name of lower-case letters, digits and _");
+  }
+  if (FindOp(op->name) != nullptr) {
+    return error("there is one of this name: choose another");
+  }
+  if (op->view) return error("it is a view: make it a node with a result");
+  if (op->infer == nullptr) return error("give it a rule for its results");
+  if (op->reference == nullptr) return error("give it a reference function");
+  Table().push_back(op);
+  ++table_version;
+  return Registration([op] {
+    Table().erase(std::find(Table().begin(), Table().end(), op));
+    ++table_version;
+  });
+}
+
+int64_t OpTableVersion() { return table_version; }
 
 const OpDef* FindOp(absl::string_view name) {
-  for (const OpDef* op : kOps) {
+  for (const OpDef* op : Table()) {
     if (op->name == name) return op;
   }
   return nullptr;

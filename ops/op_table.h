@@ -1,14 +1,27 @@
 // The vocabulary: every op, by name.
 #pragma once
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/registration.h"
 #include "graph/verify.h"
 #include "ops/op.h"
 
 namespace weft {
 
-// In order of the table. Thread-safe.
+// In order of the table, those registered last. Thread-safe; valid until the
+// next registration.
 absl::Span<const OpDef* const> AllOps();
+
+// Adds an op to the vocabulary: graphs may have it, in memory, as text and in
+// plan files, and it runs by its reference function until there is a kernel
+// (kernel_table.h). `op` must live as long as the registration. Errors: no name
+// of lower-case letters, digits and underscores, one that is taken, no rule, no
+// reference function, a view (slice is the only one).
+absl::StatusOr<Registration> RegisterOp(const OpDef* op);
+
+// Moves on when an op comes or goes.
+int64_t OpTableVersion();
 
 // Null when there is no such op.
 const OpDef* FindOp(absl::string_view name);

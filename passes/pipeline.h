@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/registration.h"
 #include "passes/pass.h"
 
 namespace weft {
@@ -22,7 +23,17 @@ struct PassEntry {
   double tolerance = 0;
 };
 
+// Thread-safe; valid until the next registration.
 absl::Span<const PassEntry> Pipeline();
+
+// Puts a pass behind the one named `after`, or first when that is empty. The
+// name (a string literal) must live as long as the registration. Passes that
+// run once stand before those that run for each bucket; behind choose-kernels,
+// a node needs its attribute `kernel`, behind plan-buffers its place too.
+// Errors: no name of lower-case letters, digits and hyphens, one that is taken,
+// no function, no pass `after`, a place among passes of the other kind.
+absl::StatusOr<Registration> RegisterPass(const PassEntry& pass,
+                                          const std::string& after);
 
 struct PassRecord {
   std::string name;

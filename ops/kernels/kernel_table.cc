@@ -1,14 +1,91 @@
 #include "ops/kernels/kernel_table.h"
 
+#include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "ops/kernels/attention/attention_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
 #include "ops/kernels/reference_kernels.h"
 #include "ops/kernels/rows/row_kernels.h"
+#include "ops/op_table.h"
+#include "ops/weight_layout.h"
 
 namespace weft {
+namespace {
+
+class Table {
+ public:
+  static Table& Get() {
+    static auto* table = new Table;
+    return *table;
+  }
+
+  const KernelRows& rows() {
+    FollowOps();
+    return rows_;
+  }
+
+  const KernelRow* Find(absl::string_view name) {
+    FollowOps();
+    const auto it = by_name_.find(std::string(name));
+    return it == by_name_.end() ? nullptr : it->second;
+  }
+
+  Registration Add(std::unique_ptr<KernelRow> row) {
+    const KernelRow* added = row.get();
+    by_name_[added->name()] = added;
+    rows_.insert(rows_.begin(), std::move(row));
+    return Registration([this, added] {
+      by_name_.erase(added->name());
+      rows_.erase(std::find_if(
+          rows_.begin(), rows_.end(),
+          [added](const auto& other) { return other.get() == added; }));
+    });
+  }
+
+ private:
+  Table() {
+    AddMatmulKernels(&rows_);
+    AddAttentionKernels(&rows_);
+    AddRowKernels(&rows_);
+    for (const auto& row : rows_) by_name_.emplace(row->name(), row.get());
+  }
+
+  // Every op but views has its reference row behind all others: what runs where
+  // nothing else does. Ops come and go by registration.
+  void FollowOps() {
+    const int64_t version = OpTableVersion();
+    if (followed_.load(std::memory_order_acquire) == version) return;
+    const absl::MutexLock lock(&following_);
+    if (followed_.load(std::memory_order_relaxed) == version) return;
+    const auto gone = [this](const auto& row) {
+      const bool reference = row->name() == row->op() + "_ref";
+      if (!reference || FindOp(row->op()) != nullptr) return false;
+      by_name_.erase(row->name());
+      return true;
+    };
+    rows_.erase(std::remove_if(rows_.begin(), rows_.end(), gone), rows_.end());
+    for (const OpDef* op : AllOps()) {
+      if (op->view || by_name_.count(absl::StrCat(op->name, "_ref")) > 0) {
+        continue;
+      }
+      rows_.push_back(ReferenceRowFor(*op));
+      by_name_.emplace(rows_.back()->name(), rows_.back().get());
+    }
+    followed_.store(version, std::memory_order_release);
+  }
+
+  KernelRows rows_;
+  std::unordered_map<std::string, const KernelRow*> by_name_;
+  absl::Mutex following_;
+  std::atomic<int64_t> followed_{-1};
+};
+
+}  // namespace
+
 std::string WhyNot(const KernelRow& row, const NodeView& view) {
   if (!Includes(view.options.isa, row.isa())) {
     return absl::StrCat("needs ", Name(row.isa()));
@@ -17,27 +94,33 @@ std::string WhyNot(const KernelRow& row, const NodeView& view) {
   return why.empty() ? row.Refuses(view) : why;
 }
 
-const KernelRows& AllKernels() {
-  static const KernelRows* rows = [] {
-    auto* all = new KernelRows;
-    AddMatmulKernels(all);
-    AddAttentionKernels(all);
-    AddRowKernels(all);
-    // Last: what runs where nothing else does.
-    AddReferenceKernels(all);
-    return all;
-  }();
-  return *rows;
-}
+const KernelRows& AllKernels() { return Table::Get().rows(); }
 
 const KernelRow* FindKernel(absl::string_view name) {
-  static const auto* by_name = [] {
-    auto* map = new std::unordered_map<std::string, const KernelRow*>;
-    for (const auto& row : AllKernels()) map->emplace(row->name(), row.get());
-    return map;
-  }();
-  const auto it = by_name->find(std::string(name));
-  return it == by_name->end() ? nullptr : it->second;
+  return Table::Get().Find(name);
+}
+
+absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelRow> row) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot register kernel: ", row ? row->name() : "?", ": ", what));
+  };
+  if (row == nullptr || row->name().empty()) return error("give it a name");
+  if (FindKernel(row->name()) != nullptr) {
+    return error("there is one of this name: choose another");
+  }
+  const OpDef* op = FindOp(row->op());
+  if (op == nullptr) {
+    return error(
+        absl::StrCat("there is no op '", row->op(), "': register it first"));
+  }
+  if (op->view) return error(absl::StrCat(op->name, " is a view: none runs"));
+  if (FindWeightLayout(row->weight_layout()) == nullptr) {
+    return error(
+        absl::StrCat("there is no weight layout '", row->weight_layout(), "'"));
+  }
+  if (row->summation().empty()) return error("name its summation order");
+  return Table::Get().Add(std::move(row));
 }
 
 KernelChoice ChooseKernel(const NodeView& view, KernelPreference preference) {

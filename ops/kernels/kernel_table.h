@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "base/registration.h"
 #include "graph/graph.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/kernel.h"
@@ -110,8 +112,14 @@ class KernelRow {
 
 using KernelRows = std::vector<std::unique_ptr<KernelRow>>;
 
-// Every row, in order of preference. Made once; thread-safe.
+// Every row, in order of preference. Thread-safe; valid until the next
+// registration of an op or a kernel.
 const KernelRows& AllKernels();
+
+// Adds a kernel for an op of the table, before all others of that op. Errors: a
+// name that is taken, an op that there is not (register it first) or that is a
+// view, an unknown weight layout, no summation order.
+absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelRow> row);
 
 // Null when there is none of this name.
 const KernelRow* FindKernel(absl::string_view name);

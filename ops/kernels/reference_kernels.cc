@@ -37,10 +37,8 @@ class ReferenceRow : public KernelRow {
 
 }  // namespace
 
-void AddReferenceKernels(KernelRows* rows) {
-  for (const OpDef* op : AllOps()) {
-    if (!op->view) rows->push_back(std::make_unique<ReferenceRow>(*op));
-  }
+std::unique_ptr<KernelRow> ReferenceRowFor(const OpDef& op) {
+  return std::make_unique<ReferenceRow>(op);
 }
 
 }  // namespace weft
