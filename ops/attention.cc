@@ -238,19 +238,26 @@ int64_t SoftmaxOperations(const Graph& graph, const Node& node,
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
+// Of the two halves; the whole has one operand more before them.
+constexpr IndexOperand kHalfIndices[] = {{2, IndexKind::kPosition},
+                                         {3, IndexKind::kSequence}};
+constexpr IndexOperand kWholeIndices[] = {{3, IndexKind::kPosition},
+                                          {4, IndexKind::kSequence}};
+
 }  // namespace
 
 const OpDef kAttentionScoresOp = {
-    "attention_scores", true,      false,          nullptr, false,
-    InferScores,        RunScores, ScoreOperations};
+    "attention_scores", true,      false,           nullptr,     false,
+    InferScores,        RunScores, ScoreOperations, kHalfIndices};
 const OpDef kSoftmaxOp = {
     "softmax", true,         false,      FirstOperand,
     false,     InferSoftmax, RunSoftmax, SoftmaxOperations};
 const OpDef kAttentionValuesOp = {
-    "attention_values", true,      false,          nullptr, false,
-    InferValues,        RunValues, ValueOperations};
+    "attention_values", true,      false,           nullptr,     false,
+    InferValues,        RunValues, ValueOperations, kHalfIndices};
 const OpDef kAttentionOp = {
-    "attention", false,          false,        nullptr,
-    false,       InferAttention, RunAttention, AttentionOperations};
+    "attention",  false,          false,        nullptr,
+    false,        InferAttention, RunAttention, AttentionOperations,
+    kWholeIndices};
 
 }  // namespace weft

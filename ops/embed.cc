@@ -62,12 +62,16 @@ absl::StatusOr<Types> InferSlice(const Graph& graph, const Node& node) {
   return Types{FloatType({shape[0], Dim::Number(node.attributes.Int("size"))})};
 }
 
+constexpr IndexOperand kEmbedIndices[] = {{0, IndexKind::kRowOf, 1}};
+constexpr IndexOperand kTakeRowsIndices[] = {{1, IndexKind::kRowOf, 0}};
+
 }  // namespace
 
-const OpDef kEmbedOp = {"embed", true,       false,    nullptr,
-                        false,   InferEmbed, RunEmbed, nullptr};
-const OpDef kTakeRowsOp = {"take_rows", true,          false,       nullptr,
-                           false,       InferTakeRows, RunTakeRows, nullptr};
+const OpDef kEmbedOp = {"embed",    true,     false,   nullptr,      false,
+                        InferEmbed, RunEmbed, nullptr, kEmbedIndices};
+const OpDef kTakeRowsOp = {"take_rows", true,    false,
+                           nullptr,     false,   InferTakeRows,
+                           RunTakeRows, nullptr, kTakeRowsIndices};
 // A view: there is nothing to run.
 const OpDef kSliceOp = {"slice", true,       true,    nullptr,
                         false,   InferSlice, nullptr, nullptr};

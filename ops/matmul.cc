@@ -221,10 +221,15 @@ const OpDef kMatmulOp = {
     false,    InferMatmul, RunFusedMatmul, MatmulOperations};
 // Operand 4 at most is the residual; which one is known from the node, so
 // sharing its memory is the business of passes/lifetimes.
-const OpDef kFusedMatmulOp = {"fused_matmul", false,
-                              false,          ResidualOperand,
-                              false,          InferFusedMatmul,
-                              RunFusedMatmul, MatmulOperations,
+const OpDef kFusedMatmulOp = {"fused_matmul",
+                              false,
+                              false,
+                              ResidualOperand,
+                              false,
+                              InferFusedMatmul,
+                              RunFusedMatmul,
+                              MatmulOperations,
+                              {},
                               RoundsInside};
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "graph/graph.h"
 #include "ops/kernels/kernel.h"
 
@@ -39,6 +40,21 @@ struct Cost {
   int64_t operations = 0;
 };
 
+// What the numbers of an integer operand are. Kernels use them unchecked: who
+// runs a graph sees to their range, by this.
+enum class IndexKind : uint8_t {
+  kRowOf,     // a row of another operand: below its first dimension
+  kPosition,  // below the context
+  kSequence,  // a slot of the KV cache
+  kAny,       // no index
+};
+
+struct IndexOperand {
+  int operand;
+  IndexKind kind;
+  int of = -1;  // kRowOf: the operand whose rows they are
+};
+
 struct OpDef {
   const char* name;
   // Loaders may emit it; the others are made by passes.
@@ -58,6 +74,9 @@ struct OpDef {
   // Operations beyond one per result element; null for element-wise ops.
   int64_t (*operations)(const Graph& graph, const Node& node,
                         const Bounds& bounds) = nullptr;
+  // Every integer operand that a node may have. One that is not here makes the
+  // graph one that cannot run.
+  absl::Span<const IndexOperand> index_operands = {};
   // Whether the node rounds to 8 bits inside: then a number in the middle
   // between two may be rounded either way, and results differ by that. Null:
   // it does not.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/kernels/half.h"
 #include "ops/kernels/quantized_rows.h"
+#include "ops/op_table.h"
 #include "ops/storage.h"
 #include "ops/weight_layout.h"
 
@@ -251,10 +252,9 @@ absl::Status WantState(const Graph& graph, const Node& node, int i,
   const Value& value = graph.value(node.inputs[i]);
   const ValueType& type = value.type;
   const Node* producer = graph.Producer(node.inputs[i]);
-  const bool is_state =
-      value.kind == ValueKind::kState ||
-      (producer != nullptr &&
-       (producer->op == "kv_write" || producer->op == "rope_kv_write"));
+  const OpDef* op = producer != nullptr ? FindOp(producer->op) : nullptr;
+  const bool is_state = value.kind == ValueKind::kState ||
+                        (op != nullptr && op->writes_state);
   if (is_state && IsStateType(type) &&
       (layout.empty() || type.layout == layout)) {
     return absl::OkStatus();

@@ -137,14 +137,18 @@ void WriteRows(const ReferenceCall& call, bool rotate) {
 void RunKvWrite(const ReferenceCall& call) { WriteRows(call, false); }
 void RunRopeKvWrite(const ReferenceCall& call) { WriteRows(call, true); }
 
+constexpr IndexOperand kRopeIndices[] = {{1, IndexKind::kPosition}};
+constexpr IndexOperand kWriteIndices[] = {{2, IndexKind::kPosition},
+                                          {3, IndexKind::kSequence}};
+
 }  // namespace
 
-const OpDef kRopeOp = {"rope", true,      false,   FirstOperand,
-                       false,  InferRope, RunRope, nullptr};
-const OpDef kKvWriteOp = {"kv_write", true,         false,      nullptr,
-                          true,       InferKvWrite, RunKvWrite, nullptr};
-const OpDef kRopeKvWriteOp = {"rope_kv_write", false,  false,
-                              nullptr,         true,   InferRopeKvWrite,
-                              RunRopeKvWrite,  nullptr};
+const OpDef kRopeOp = {"rope",    true,    false,   FirstOperand, false,
+                       InferRope, RunRope, nullptr, kRopeIndices};
+const OpDef kKvWriteOp = {"kv_write",   true,       false,   nullptr,      true,
+                          InferKvWrite, RunKvWrite, nullptr, kWriteIndices};
+const OpDef kRopeKvWriteOp = {"rope_kv_write", false,   false,
+                              nullptr,         true,    InferRopeKvWrite,
+                              RunRopeKvWrite,  nullptr, kWriteIndices};
 
 }  // namespace weft

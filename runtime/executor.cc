@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ops/kernels/kernel_table.h"
@@ -15,20 +17,39 @@ namespace {
 // Which of a step's numbers an operand's row count is.
 enum class RowCount : uint8_t { kFixed, kTokens, kOutputs };
 
+// In the order of Batch.
+constexpr const char* kBatchInputs[] = {"ids", "positions", "sequence",
+                                        "output_rows"};
+
+// -1 when there is none of this name.
+int FindPort(const std::vector<Port>& ports, const std::string& name) {
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 }  // namespace
 
 struct Executor::Bucket {
-  struct Step {
+  struct NodeStep {
     std::unique_ptr<Kernel> kernel;
     KernelCall call;
     int first_operand;
   };
 
+  // An operand whose memory the caller gives anew in every step.
+  struct External {
+    int operand;
+    int port;
+    int64_t byte_offset;
+  };
+
   const Graph* graph;
   std::vector<Operand> operands;
   std::vector<RowCount> row_counts;  // of each operand
-  std::vector<int> logits;           // operands that are the caller's logits
-  std::vector<Step> steps;
+  std::vector<External> inputs, outputs;
+  std::vector<NodeStep> steps;
   std::vector<NodeId> nodes;  // of each step
 };
 
@@ -42,7 +63,6 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
     bool huge_pages) {
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
-  const int64_t tokens = plan->max_tokens();
   std::unique_ptr<Executor> executor(
       new Executor(std::move(plan), threads, cache));
   absl::StatusOr<Arena> arena =
@@ -54,17 +74,62 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
       Arena::Create(memory.thread_scratch * threads->threads(), "scratch");
   if (!scratch.ok()) return scratch.status();
   executor->scratch_ = *std::move(scratch);
-  for (std::vector<int32_t>* numbers :
-       {&executor->ids_, &executor->positions_, &executor->sequences_,
-        &executor->output_rows_}) {
-    numbers->resize(tokens);
+  for (const Graph& graph : executor->plan_->buckets) {
+    if (absl::Status s = executor->CollectPorts(graph); !s.ok()) return s;
   }
+  executor->NameBatchInputs();
   for (const Graph& graph : executor->plan_->buckets) {
     executor->buckets_.push_back(std::make_unique<Bucket>());
     absl::Status s = executor->Prepare(graph, executor->buckets_.back().get());
     if (!s.ok()) return s;
   }
   return executor;
+}
+
+// Buckets have the same inputs and outputs, but for inputs that nothing reads.
+absl::Status Executor::CollectPorts(const Graph& graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kInput && FindPort(inputs_, value.name) < 0) {
+      inputs_.push_back({value.name, value.type});
+    }
+  }
+  std::set<ValueId> given;
+  for (const auto& [name, id] : graph.outputs()) {
+    const Node* producer = graph.Producer(id);
+    if (graph.value(id).kind == ValueKind::kState ||
+        (producer != nullptr && OpOf(*producer).writes_state)) {
+      continue;
+    }
+    if (!given.insert(id).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot run graph: output ", name,
+                       ": is another output too: give each value out once"));
+    }
+    if (producer == nullptr || OpOf(*producer).view) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot run graph: output ", name,
+          ": no node writes it: give the result of one that is no slice"));
+    }
+    if (FindPort(outputs_, name) < 0) {
+      outputs_.push_back({name, graph.value(id).type});
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Executor::NameBatchInputs() {
+  if (outputs_.size() != 1 || outputs_[0].name != "logits") return;
+  for (const Port& input : inputs_) {
+    const auto it =
+        std::find(std::begin(kBatchInputs), std::end(kBatchInputs), input.name);
+    if (it == std::end(kBatchInputs)) {
+      batch_inputs_.clear();
+      return;
+    }
+    batch_inputs_.push_back(static_cast<int>(it - std::begin(kBatchInputs)));
+  }
+  batch_data_.resize(inputs_.size());
 }
 
 absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
@@ -75,19 +140,21 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     if (graph.value(id).kind == ValueKind::kState) state_of[id] = states++;
   }
-  if (states != static_cast<int>(cache_->states().size())) {
+  const int cached =
+      cache_ != nullptr ? static_cast<int>(cache_->states().size()) : 0;
+  if (states != cached) {
     return absl::InternalError("the KV cache was made for another plan");
   }
-  const std::pair<const char*, int32_t*> inputs[] = {
-      {"ids", ids_.data()},
-      {"positions", positions_.data()},
-      {"sequence", sequences_.data()},
-      {"output_rows", output_rows_.data()}};
+  std::vector<int> output_of(graph.value_count(), -1);
+  for (const auto& [name, id] : graph.outputs()) {
+    output_of[id] = FindPort(outputs_, name);
+  }
 
   const auto add_operand = [&](ValueId id) -> absl::Status {
     const Value& value = graph.value(id);
     const ViewOf view = RootOf(graph, id);
     const Value& root = graph.value(view.root);
+    const int place = static_cast<int>(bucket->operands.size());
     Operand operand = MatrixOperand(value.type, graph.bounds, nullptr);
     RowCount rows = RowCount::kFixed;
     const Dim& dim = value.type.shape[0];
@@ -96,23 +163,22 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     if (state_of[id] >= 0) {
       operand.state = &cache_->states()[state_of[id]];
     } else if (root.kind == ValueKind::kInput) {
-      for (const auto& [name, data] : inputs) {
-        if (root.name == name) operand.data = data;
+      bucket->inputs.push_back(
+          {place, FindPort(inputs_, root.name), view.byte_offset});
+      if (value.type.shape.rank() == 1) {
+        operand.rows = 1;
+        rows = RowCount::kFixed;
       }
-      if (operand.data == nullptr) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("illegal plan: unknown input '", root.name, "'"));
-      }
-      operand.rows = 1;
-      rows = RowCount::kFixed;
     } else if (root.kind == ValueKind::kWeight) {
-      operand.data = const_cast<uint8_t*>(root.data.bytes.data());
-      if (operand.data == nullptr) {
+      if (root.data.bytes.empty()) {
         return absl::InternalError(
             absl::StrCat("weight ", root.name, " has no bytes"));
       }
-    } else if (graph.IsOutput(view.root)) {
-      bucket->logits.push_back(static_cast<int>(bucket->operands.size()));
+      operand.data =
+          const_cast<uint8_t*>(root.data.bytes.data()) + view.byte_offset;
+    } else if (output_of[view.root] >= 0) {
+      bucket->outputs.push_back(
+          {place, output_of[view.root], view.byte_offset});
     } else {
       operand.data = arena_.data() + value.offset;
     }
@@ -129,7 +195,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     const Node& node = graph.node(n);
     const OpDef& op = OpOf(node);
     if (op.view) continue;
-    Bucket::Step step;
+    Bucket::NodeStep step;
     step.first_operand = static_cast<int>(bucket->operands.size());
     if (op.writes_state) state_of[node.outputs[0]] = state_of[node.inputs[0]];
     for (ValueId id : node.inputs) {
@@ -149,7 +215,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
   }
   // Only now does the table stay where it is.
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
-    Bucket::Step& step = bucket->steps[i];
+    Bucket::NodeStep& step = bucket->steps[i];
     const Node& node = graph.node(bucket->nodes[i]);
     step.call.inputs = bucket->operands.data() + step.first_operand;
     step.call.outputs = step.call.inputs + node.inputs.size();
@@ -158,6 +224,11 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
 }
 
 absl::Status Executor::Check(const Batch& batch) const {
+  if (batch_inputs_.empty()) {
+    return absl::FailedPreconditionError(
+        "cannot run step: the plan is no language model's: run it by its own "
+        "inputs and outputs");
+  }
   const int64_t tokens = static_cast<int64_t>(batch.ids.size());
   const auto error = [](absl::string_view what, int64_t found, int64_t least,
                         int64_t most) {
@@ -188,7 +259,7 @@ absl::Status Executor::Check(const Batch& batch) const {
     if (position < 0 || position >= plan_->context()) {
       return error("position", position, 0, plan_->context() - 1);
     }
-    if (slot < 0 || slot >= cache_->pool().slots()) {
+    if (cache_ != nullptr && (slot < 0 || slot >= cache_->pool().slots())) {
       return error("sequence", slot, 0, cache_->pool().slots() - 1);
     }
   }
@@ -202,50 +273,66 @@ absl::Status Executor::Check(const Batch& batch) const {
 
 absl::Status Executor::Run(const Batch& batch) {
   if (absl::Status s = Check(batch); !s.ok()) return s;
-  const int64_t tokens = static_cast<int64_t>(batch.ids.size());
-  const int64_t outputs = static_cast<int64_t>(batch.output_rows.size());
-  std::copy(batch.ids.begin(), batch.ids.end(), ids_.begin());
-  std::copy(batch.positions.begin(), batch.positions.end(), positions_.begin());
-  std::copy(batch.sequences.begin(), batch.sequences.end(), sequences_.begin());
-  std::copy(batch.output_rows.begin(), batch.output_rows.end(),
-            output_rows_.begin());
+  const void* const spans[] = {batch.ids.data(), batch.positions.data(),
+                               batch.sequences.data(),
+                               batch.output_rows.data()};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    batch_data_[i] = spans[batch_inputs_[i]];
+  }
+  void* const logits = batch.logits;
+  Run(Step{static_cast<int64_t>(batch.ids.size()),
+           static_cast<int64_t>(batch.output_rows.size()), batch_data_,
+           absl::MakeConstSpan(&logits, 1)});
+  return absl::OkStatus();
+}
+
+void Executor::Run(const Step& step) {
+  const int64_t rows = std::max(step.tokens, step.rows);
   Bucket* bucket = nullptr;
   for (const auto& b : buckets_) {
-    if (b->graph->bounds.tokens >= tokens) {
+    if (b->graph->bounds.tokens >= rows) {
       bucket = b.get();
       break;
     }
   }
   for (size_t i = 0; i < bucket->operands.size(); ++i) {
     if (bucket->row_counts[i] == RowCount::kTokens) {
-      bucket->operands[i].rows = tokens;
+      bucket->operands[i].rows = step.tokens;
     } else if (bucket->row_counts[i] == RowCount::kOutputs) {
-      bucket->operands[i].rows = outputs;
+      bucket->operands[i].rows = step.rows;
     }
   }
-  for (int i : bucket->logits) bucket->operands[i].data = batch.logits;
+  // Kernels write to outputs only; the operand has one type for both.
+  for (const Bucket::External& input : bucket->inputs) {
+    bucket->operands[input.operand].data =
+        static_cast<uint8_t*>(const_cast<void*>(step.inputs[input.port])) +
+        input.byte_offset;
+  }
+  for (const Bucket::External& output : bucket->outputs) {
+    bucket->operands[output.operand].data =
+        static_cast<uint8_t*>(step.outputs[output.port]) + output.byte_offset;
+  }
 
   const ThreadPool::Scope scope(threads_);
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
-    const Bucket::Step& step = bucket->steps[i];
+    const Bucket::NodeStep& node = bucket->steps[i];
     if (observer_ != nullptr) {
-      observer_->Before(*bucket->graph, bucket->nodes[i], step.call);
+      observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
     }
-    for (int phase = 0; phase < step.kernel->phases(); ++phase) {
-      threads_->ParallelFor(step.kernel->Items(step.call, phase),
+    for (int phase = 0; phase < node.kernel->phases(); ++phase) {
+      threads_->ParallelFor(node.kernel->Items(node.call, phase),
                             [&](int64_t begin, int64_t end, int thread) {
-                              KernelCall call = step.call;
+                              KernelCall call = node.call;
                               call.thread_scratch =
                                   scratch_.data() +
                                   thread * thread_scratch_bytes_;
-                              step.kernel->Run(call, phase, begin, end);
+                              node.kernel->Run(call, phase, begin, end);
                             });
     }
     if (observer_ != nullptr) {
-      observer_->After(*bucket->graph, bucket->nodes[i], step.call);
+      observer_->After(*bucket->graph, bucket->nodes[i], node.call);
     }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace weft

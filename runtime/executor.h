@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,6 +30,22 @@ struct Batch {
   float* logits;
 };
 
+// What a graph takes or gives: an input, or an output that is no state.
+struct Port {
+  std::string name;
+  ValueType type;
+};
+
+// One step of any graph. Nothing is checked: T and R are at most the plan's
+// bounds, memory is as large as the ports' types with these T and R say
+// (GraphRunner and Batch see to it), and nothing overlaps.
+struct Step {
+  int64_t tokens;
+  int64_t rows;
+  absl::Span<const void* const> inputs;  // as Executor::inputs() has them
+  absl::Span<void* const> outputs;       // likewise
+};
+
 // Told about every node of a step, before its kernel runs and after, on the
 // thread that runs the step. Views run no kernel and are not told of.
 class NodeObserver {
@@ -44,17 +61,25 @@ class NodeObserver {
 class Executor {
  public:
   // `plan`, `threads` and `cache` must outlive the executor; weights must have
-  // been made. The cache has a state for each of the plan's. Errors: no memory.
+  // been made. The cache has a state for each of the plan's; it may be null
+  // when there is none. Errors: no memory; an output that no node makes.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
       bool huge_pages = false);
   ~Executor();
 
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+
+  // One step of a language model (VerifyModelPlan).
   // Requires pages for the positions of every row (KvCache::Reserve), and rows
   // of one sequence in ascending position. Errors: more tokens than the plan
   // takes, ids, positions, slots or rows out of range; then nothing has run.
   // Not thread-safe.
   absl::Status Run(const Batch& batch);
+
+  // One step of any graph. Not thread-safe.
+  void Run(const Step& step);
 
   // Nodes of all steps from now on; null: none. For profiles and checks.
   void Observe(NodeObserver* observer) { observer_ = observer; }
@@ -66,6 +91,8 @@ class Executor {
 
   Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
            KvCache* cache);
+  absl::Status CollectPorts(const Graph& graph);
+  void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
   absl::Status Check(const Batch& batch) const;
 
@@ -77,8 +104,10 @@ class Executor {
   int64_t thread_scratch_bytes_ = 0;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   NodeObserver* observer_ = nullptr;
-  // Run's own copies of a batch's integers: operands point here.
-  std::vector<int32_t> ids_, positions_, sequences_, output_rows_;
+  std::vector<Port> inputs_, outputs_;
+  // Which of a batch's spans each input is; empty: not a language model.
+  std::vector<int> batch_inputs_;
+  std::vector<const void*> batch_data_;  // reused by every step
 };
 
 }  // namespace weft

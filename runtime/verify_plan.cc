@@ -1,7 +1,6 @@
 #include "runtime/verify_plan.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "ops/storage.h"
 #include "passes/check_plan.h"
 #include "passes/lifetimes.h"
+#include "runtime/index_inputs.h"
 
 namespace weft {
 namespace {
@@ -103,7 +103,11 @@ absl::Status CheckArena(const Graph& graph) {
     const Node& node = graph.node(id);
     if (!OpOf(node).view) continue;
     if (!InArena(graph, node.outputs[0])) {
-      return Illegal(node, "a view of what is not in the arena");
+      // It looks into an input, a weight or an output.
+      if (graph.value(node.outputs[0]).offset != -1) {
+        return Illegal(node, "a place in the arena, but no value there");
+      }
+      continue;
     }
     const ViewOf view = RootOf(graph, node.outputs[0]);
     if (graph.value(node.outputs[0]).offset !=
@@ -167,58 +171,42 @@ const StandardInput* FindStandardInput(absl::string_view name) {
   return nullptr;
 }
 
-// Which input an op's operand must be, so that its numbers are in range. An op
-// that takes integers is added here.
-constexpr struct {
-  const char* op;
-  int operand;
-  const char* input;
-} kIndexOperands[] = {
-    {"embed", 0, "ids"},
-    {"embed", 0, "positions"},
-    {"take_rows", 1, "output_rows"},
-    {"rope", 1, "positions"},
-    {"kv_write", 2, "positions"},
-    {"kv_write", 3, "sequence"},
-    {"rope_kv_write", 2, "positions"},
-    {"rope_kv_write", 3, "sequence"},
-    {"attention_scores", 2, "positions"},
-    {"attention_scores", 3, "sequence"},
-    {"attention_values", 2, "positions"},
-    {"attention_values", 3, "sequence"},
-    {"attention", 3, "positions"},
-    {"attention", 4, "sequence"},
-};
-
-absl::Status CheckIndices(const Graph& graph, const Node& node,
-                          int64_t vocabulary) {
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value& value = graph.value(node.inputs[i]);
-    if (value.type.dtype != DType::kI32) continue;
-    const bool known = std::any_of(
-        std::begin(kIndexOperands), std::end(kIndexOperands),
-        [&](const auto& row) {
-          return node.op == row.op && static_cast<int>(i) == row.operand &&
-                 value.name == row.input;
-        });
-    if (!known || value.kind != ValueKind::kInput) {
-      return Illegal(
-          node, absl::StrCat("operand ", i, " cannot be '", value.name, "'"));
+// Each integer operand is the standard input whose numbers are in its range.
+absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
+  absl::StatusOr<std::vector<IndexUse>> uses = IndexUses(graph);
+  if (!uses.ok()) return uses.status();
+  for (const IndexUse& use : *uses) {
+    const std::string& name = graph.value(use.input).name;
+    const bool positions = name == "positions";
+    bool good = false;
+    switch (use.kind) {
+      case IndexKind::kAny:
+        good = true;
+        break;
+      case IndexKind::kSequence:
+        good = name == "sequence";
+        break;
+      case IndexKind::kPosition:
+        good = positions;
+        break;
+      case IndexKind::kRowOf:
+        if (use.below.symbol == Dim::kNumber) {
+          good = positions || name == "ids";
+          const int64_t want = positions ? graph.bounds.context : vocabulary;
+          if (good && use.below.value < want) {
+            return Illegal(*use.node,
+                           absl::StrCat("a table of ", use.below.value,
+                                        " rows for ", want, " numbers"));
+          }
+        } else {
+          good = name == "output_rows" && use.below == Dim::Tokens();
+        }
+        break;
     }
-  }
-  if (node.op == "embed") {
-    const int64_t rows = graph.value(node.inputs[1]).type.shape[0].value;
-    const int64_t want = graph.value(node.inputs[0]).name == "ids"
-                             ? vocabulary
-                             : graph.bounds.context;
-    if (rows < want) {
-      return Illegal(node, absl::StrCat("a table of ", rows, " rows for ", want,
-                                        " numbers"));
+    if (!good) {
+      return Illegal(*use.node,
+                     absl::StrCat("an index cannot be '", name, "'"));
     }
-  }
-  if (node.op == "take_rows" &&
-      graph.value(node.inputs[0]).type.shape[0] != Dim::Tokens()) {
-    return Illegal(node, "takes rows of what has not one for each token");
   }
   return absl::OkStatus();
 }
@@ -347,10 +335,7 @@ absl::Status VerifyModelPlan(const Plan& plan) {
     if (absl::Status s = CheckModelOutputs(graph, vocabulary); !s.ok()) {
       return s;
     }
-    for (NodeId id : graph.order()) {
-      absl::Status s = CheckIndices(graph, graph.node(id), vocabulary);
-      if (!s.ok()) return s;
-    }
+    if (absl::Status s = CheckIndices(graph, vocabulary); !s.ok()) return s;
   }
   return absl::OkStatus();
 }

@@ -439,7 +439,7 @@ TEST(Unsound, IndicesThatNobodyChecks) {
         GraphProto* g = p->mutable_buckets(1);
         FindNode(g, "embed")->set_inputs(0, InputId(*g, "sequence"));
       },
-      "cannot be 'sequence'");
+      "an index cannot be 'sequence'");
   ExpectUnsound(
       [](PlanProto* p) {
         GraphProto* g = p->mutable_buckets(1);
@@ -451,7 +451,7 @@ TEST(Unsound, IndicesThatNobodyChecks) {
         GraphProto* g = p->mutable_buckets(1);
         FindNode(g, "attention")->set_inputs(4, InputId(*g, "positions"));
       },
-      "cannot be 'positions'");
+      "an index cannot be 'positions'");
   // A weight in place of an input.
   ExpectUnsound(
       [](PlanProto* p) {

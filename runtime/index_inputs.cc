@@ -1,0 +1,44 @@
+#include "runtime/index_inputs.h"
+
+#include "absl/strings/str_cat.h"
+#include "ops/op_table.h"
+
+namespace weft {
+namespace {
+
+const IndexOperand* FindIndex(const OpDef& op, size_t operand) {
+  for (const IndexOperand& index : op.index_operands) {
+    if (index.operand == static_cast<int>(operand)) return &index;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<IndexUse>> IndexUses(const Graph& graph) {
+  std::vector<IndexUse> uses;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = graph.value(node.inputs[i]);
+      if (value.type.dtype != DType::kI32) continue;
+      const IndexOperand* index = FindIndex(OpOf(node), i);
+      const int of = index != nullptr ? index->of : -1;
+      if (index == nullptr || value.kind != ValueKind::kInput ||
+          (index->kind == IndexKind::kRowOf &&
+           (of < 0 || of >= static_cast<int>(node.inputs.size())))) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "illegal plan: ", node.op, " (", node.name, "): operand ", i,
+            " cannot be '", value.name, "': nothing would check its numbers"));
+      }
+      IndexUse use = {node.inputs[i], &node, index->kind, Dim::Context()};
+      if (index->kind == IndexKind::kRowOf) {
+        use.below = graph.value(node.inputs[of]).type.shape[0];
+      }
+      uses.push_back(use);
+    }
+  }
+  return uses;
+}
+
+}  // namespace weft
