@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "loaders/vocabulary.h"
 #include "models/default_model.h"
+#include "runtime/plan_needs.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -61,6 +62,7 @@ absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
 absl::StatusOr<Plan> CompileReference(const PlanFile& file,
                                       const std::string& path) {
   const ModelReference& reference = *file.reference;
+  if (absl::Status s = CheckSamePasses(file.plan, path); !s.ok()) return s;
   absl::StatusOr<GgufFile> model = OpenReference(reference, path);
   if (!model.ok()) return model.status();
   ModelOptions options;

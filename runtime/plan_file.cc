@@ -17,6 +17,7 @@
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "runtime/plan_header.h"
+#include "runtime/plan_needs.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -311,6 +312,7 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file) {
     }
   }
   if (absl::Status s = CheckIsa(result->plan, path); !s.ok()) return s;
+  if (absl::Status s = CheckPlanNeeds(result->plan, path); !s.ok()) return s;
   if (absl::Status s = VerifyModelPlan(result->plan); !s.ok()) {
     return Bad(path, s.message());
   }

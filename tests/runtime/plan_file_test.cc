@@ -516,7 +516,7 @@ TEST(Unsound, KernelsThatAreNotTheirs) {
       [](PlanProto* p) {
         SetKernel(FindNode(p->mutable_buckets(0), "embed"), "no_such");
       },
-      "no kernel no_such");
+      "kernel no_such");
   // A view is not run, but its kernel's scratch would be asked for.
   ExpectUnsound(
       [](PlanProto* p) {
