@@ -52,7 +52,8 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command
       .add_option("--kv-type", kv_type,
-                  "type of the KV cache: f16, f32, bf16 or q8_0")
+                  "type of the KV cache: f16, f32, bf16 or q8_0; and of some "
+                  "blocks: q8_0,0-1=f16,21=f32")
       ->capture_default_str()
       ->group(group);
   command
@@ -132,13 +133,11 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     // A cap: what the CPU has not, no cap gives.
     if (Includes(compile.isa, *cap)) compile.isa = *cap;
   }
-  const std::optional<DType> kv = DTypeFromName(kv_type);
-  if (kv != DType::kF16 && kv != DType::kF32 && kv != DType::kBF16 &&
-      kv != DType::kQ8_0) {
-    return UsageError(absl::StrCat("--kv-type: unknown type '", kv_type,
-                                   "': use f16, f32, bf16 or q8_0"));
+  absl::StatusOr<KvTypes> kv_types = KvTypes::Parse(kv_type);
+  if (!kv_types.ok()) {
+    return UsageError(absl::StrCat("--kv-type: ", kv_types.status().message()));
   }
-  options.model.graph.kv_type = *kv;
+  options.model.graph.kv_type = *std::move(kv_types);
   options.model.graph.context = context;
   if (f16_compute != "f32" && f16_compute != "bf16") {
     return UsageError(absl::StrCat("--f16-compute: unknown type '", f16_compute,

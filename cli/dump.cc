@@ -161,12 +161,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
     // Compiled again as it was.
     options.compile = plan->options;
     options.graph.context = plan->context();
-    for (ValueId id = 0; id < graph->value_count(); ++id) {
-      const Value& value = graph->value(id);
-      if (value.kind == ValueKind::kState) {
-        options.graph.kv_type = value.type.dtype;
-      }
-    }
+    options.graph.kv_type = KvTypes::Of(*graph);
     model = flags.source;
     tensors = plan->model.tensors;
   }

@@ -29,6 +29,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mapped_file.h"
+#include "ops/kv_types.h"
 #include "runtime/compile.h"
 #include "runtime/plan.h"
 #include "runtime/thread_pool.h"
@@ -44,7 +45,7 @@ struct ModelReference {
   int64_t bytes = 0;
   uint64_t header_xxh3 = 0;   // of what stands before the tensor data
   uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
-  DType kv_type = DType::kF16;
+  KvTypes kv_type;
   int64_t context = 0;
 };
 

@@ -133,13 +133,12 @@ absl::StatusOr<ModelReference> ReadReference(const ModelReferenceProto& proto) {
   reference.bytes = proto.bytes();
   reference.header_xxh3 = proto.header_xxh3();
   reference.tensors_xxh3 = proto.tensors_xxh3();
-  const std::optional<DType> kv_type = DTypeFromName(proto.kv_type());
-  if (kv_type != DType::kF16 && kv_type != DType::kF32 &&
-      kv_type != DType::kBF16 && kv_type != DType::kQ8_0) {
+  absl::StatusOr<KvTypes> kv_type = KvTypes::Parse(proto.kv_type());
+  if (!kv_type.ok()) {
     return Bad("reference",
-               absl::StrCat("no type of a KV cache: '", proto.kv_type(), "'"));
+               absl::StrCat("KV cache: ", kv_type.status().message()));
   }
-  reference.kv_type = *kv_type;
+  reference.kv_type = *std::move(kv_type);
   reference.context = proto.context();
   if (reference.path.empty() ||
       reference.path.find('\0') != std::string::npos || reference.bytes < 0 ||
@@ -175,7 +174,7 @@ void WriteReference(const ModelReference& reference, PlanProto* header) {
   proto->set_bytes(reference.bytes);
   proto->set_header_xxh3(reference.header_xxh3);
   proto->set_tensors_xxh3(reference.tensors_xxh3);
-  proto->set_kv_type(Info(reference.kv_type).name);
+  proto->set_kv_type(reference.kv_type.ToString());
   proto->set_context(reference.context);
 }
 

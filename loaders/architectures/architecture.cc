@@ -152,28 +152,28 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   return bias == kNone ? y : Add(y, bias);
 }
 
-ValueId ModelBuilder::State(const std::string& name, const char* layout,
-                            int64_t heads, int64_t head_dim) {
-  if (options_.kv_type == DType::kQ8_0 && head_dim % 32 != 0) {
+ValueId ModelBuilder::State(int64_t block, const char* layout, int64_t heads,
+                            int64_t head_dim) {
+  const DType type = options_.kv_type.OfBlock(block);
+  if (type == DType::kQ8_0 && head_dim % 32 != 0) {
     Fail(absl::InvalidArgumentError(absl::StrCat(
         "kv-type q8_0 does not fit this model: heads have ", head_dim,
         " elements, not a multiple of 32: choose f16, bf16 or f32")));
     return kNone;
   }
   return graph().AddState(
-      name, {options_.kv_type,
-             Shape{Dim::Context(), Dim::Number(heads), Dim::Number(head_dim)},
-             layout});
+      absl::StrCat("blk.", block, ".", layout),
+      {type, Shape{Dim::Context(), Dim::Number(heads), Dim::Number(head_dim)},
+       layout});
 }
 
 ValueId ModelBuilder::KeyState(int64_t block, int64_t heads, int64_t head_dim) {
-  return State(absl::StrCat("blk.", block, ".keys"), "keys", heads, head_dim);
+  return State(block, "keys", heads, head_dim);
 }
 
 ValueId ModelBuilder::ValueState(int64_t block, int64_t heads,
                                  int64_t head_dim) {
-  return State(absl::StrCat("blk.", block, ".values"), "values", heads,
-               head_dim);
+  return State(block, "values", heads, head_dim);
 }
 
 absl::Status ModelBuilder::Finish() {
@@ -202,6 +202,12 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   if (!config.ok()) return config.status();
   absl::StatusOr<int64_t> context = ContextOf(*config, options.context);
   if (!context.ok()) return context.status();
+  if (options.kv_type.last_block() >= config->block_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kv-type names a block that is not there: ",
+                     options.kv_type.last_block(),
+                     ": this model has blocks 0 to ", config->block_count - 1));
+  }
 
   LoadedGraph loaded;
   loaded.config = *config;

@@ -12,11 +12,12 @@
 #include "loaders/model_config.h"
 #include "loaders/weights.h"
 #include "ops/build.h"
+#include "ops/kv_types.h"
 
 namespace weft {
 
 struct GraphOptions {
-  DType kv_type = DType::kF16;  // f32, f16, bf16 or q8_0
+  KvTypes kv_type;
   // Positions per sequence, 0: the model's, at most 4096.
   int64_t context = 0;
   // Rows in one step, at most.
@@ -65,7 +66,7 @@ class ModelBuilder : public GraphBuilder {
   void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
   ValueId AddVector(const GgufTensor& tensor);
-  ValueId State(const std::string& name, const char* layout, int64_t heads,
+  ValueId State(int64_t block, const char* layout, int64_t heads,
                 int64_t head_dim);
 
   WeightReader weights_;
