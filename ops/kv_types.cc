@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "graph/dtype.h"
+#include "graph/listing.h"
 
 namespace weft {
 namespace {
@@ -76,12 +76,8 @@ KvTypes KvTypes::Of(const Graph& graph) {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kState) continue;
     types.all_ = value.type.dtype;
-    absl::string_view name = value.name;
-    int64_t block;
-    if (absl::ConsumePrefix(&name, "blk.") &&
-        ParseBlock(name.substr(0, name.find('.')), &block)) {
-      blocks[block] = value.type.dtype;
-    }
+    const int block = BlockOf(value.name);
+    if (block >= 0) blocks[block] = value.type.dtype;
   }
   for (const auto& [block, type] : blocks) {
     if (type == types.all_) continue;
