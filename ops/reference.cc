@@ -253,8 +253,8 @@ absl::Status WantState(const Graph& graph, const Node& node, int i,
   const ValueType& type = value.type;
   const Node* producer = graph.Producer(node.inputs[i]);
   const OpDef* op = producer != nullptr ? FindOp(producer->op) : nullptr;
-  const bool is_state = value.kind == ValueKind::kState ||
-                        (op != nullptr && op->writes_state);
+  const bool is_state =
+      value.kind == ValueKind::kState || (op != nullptr && op->writes_state);
   if (is_state && IsStateType(type) &&
       (layout.empty() || type.layout == layout)) {
     return absl::OkStatus();

@@ -7,16 +7,11 @@
 #include "ops/kernels/quantized_rows.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
+#include "ops/weight_layout.h"
 #include "xxhash.h"
 
 namespace weft {
 namespace {
-
-// One number of a value, and how far rounding to the value's type may move it.
-struct Number {
-  double value;
-  double unit;
-};
 
 // Numbers that may differ by a unit: those that lie in the middle of two.
 constexpr double kUnitsAllowed = 0.03;
@@ -42,46 +37,57 @@ class Reader {
   int64_t rows() const { return operand_.rows; }
   int64_t columns() const { return operand_.columns; }
 
-  Number At(int64_t row, int64_t column) const {
-    if (IsState(type_)) return StateNumber(row, column);
+  std::vector<double> Row(int64_t row) const {
+    std::vector<double> numbers(columns());
+    if (IsState(type_)) {
+      const int64_t head_dim = type_.shape[2].value;
+      for (int64_t k = 0; k < columns(); ++k) {
+        numbers[k] = ReadKv(type_, state_, 0, row, k / head_dim, k % head_dim);
+      }
+    } else if (type_.dtype == DType::kQ8Rows) {
+      for (int64_t k = 0; k < columns(); ++k) {
+        const QuantizedBlock block = Block(row, k);
+        numbers[k] = static_cast<double>(*block.scale) * block.q[k % 32];
+      }
+    } else if (type_.dtype == DType::kI32) {
+      std::vector<int32_t> integers(columns());
+      std::memcpy(integers.data(), data_ + row * operand_.row_bytes,
+                  columns() * sizeof(int32_t));
+      numbers.assign(integers.begin(), integers.end());
+    } else {
+      // Rows of floats, and weights in any layout.
+      std::vector<float> floats(columns());
+      FindWeightLayout(type_.layout)
+          ->read_row(type_.dtype, rows(), columns(), data_, row, floats.data());
+      numbers.assign(floats.begin(), floats.end());
+    }
+    return numbers;
+  }
+
+  // How far rounding to the value's type may move this number.
+  double UnitAt(const std::vector<double>& numbers, int64_t row,
+                int64_t column) const {
     if (type_.dtype == DType::kQ8Rows) {
-      const QuantizedBlock block =
-          QuantizedBlockAt(operand_.data, rows(), columns(), row, column / 32);
-      const double scale = *block.scale;
-      return {scale * block.q[column % 32], std::fabs(scale)};
+      return std::fabs(*Block(row, column).scale);
     }
-    if (type_.dtype == DType::kI32) {
-      int32_t x;
-      std::memcpy(&x, data_ + (row * columns() + column) * 4, 4);
-      return {static_cast<double>(x), 0};
+    if (!IsState(type_)) return 0;
+    if (type_.dtype == DType::kF16) {
+      return std::fabs(numbers[column]) / 1024 + 1e-7;
     }
-    float x;
-    std::memcpy(&x, data_ + row * operand_.row_bytes + column * 4, 4);
-    return {x, 0};
+    if (type_.dtype == DType::kBF16) return std::fabs(numbers[column]) / 128;
+    if (type_.dtype != DType::kQ8_0) return 0;
+    // The block's scale is its largest number's 127th part.
+    double largest = 0;
+    const int64_t begin = column / 32 * 32;
+    for (int64_t k = begin; k < begin + 32; ++k) {
+      largest = std::fmax(largest, std::fabs(numbers[k]));
+    }
+    return largest / 127;
   }
 
  private:
-  Number StateNumber(int64_t position, int64_t column) const {
-    const int64_t head_dim = type_.shape[2].value;
-    const int64_t head = column / head_dim, d = column % head_dim;
-    const double x = ReadKv(type_, state_, 0, position, head, d);
-    switch (type_.dtype) {
-      case DType::kF16:
-        return {x, std::fabs(x) / 1024 + 1e-7};
-      case DType::kBF16:
-        return {x, std::fabs(x) / 128};
-      case DType::kQ8_0: {
-        // The block's scale is its largest number's 127th part.
-        double largest = 0;
-        for (int64_t i = d / 32 * 32; i < d / 32 * 32 + 32; ++i) {
-          largest = std::fmax(
-              largest, std::fabs(ReadKv(type_, state_, 0, position, head, i)));
-        }
-        return {x, largest / 127};
-      }
-      default:
-        return {x, 0};
-    }
+  QuantizedBlock Block(int64_t row, int64_t column) const {
+    return QuantizedBlockAt(operand_.data, rows(), columns(), row, column / 32);
   }
 
   const ValueType& type_;
@@ -127,36 +133,36 @@ Difference Compare(const ValueType& type, const Bounds& step,
   worst.rows = want_reader.rows();
   for (int64_t row = 0; row < want_reader.rows(); ++row) {
     row_worst = 0;
+    const std::vector<double> f = found_reader.Row(row);
+    const std::vector<double> w = want_reader.Row(row);
     double squares = 0;
     int64_t finite = 0;
-    for (int64_t k = 0; k < want_reader.columns(); ++k) {
-      const double w = want_reader.At(row, k).value;
-      if (!std::isfinite(w)) continue;
-      squares += w * w;
+    for (double x : w) {
+      if (!std::isfinite(x)) continue;
+      squares += x * x;
       ++finite;
     }
     const double size = std::sqrt(squares / std::max<int64_t>(finite, 1));
     for (int64_t k = 0; k < want_reader.columns(); ++k) {
-      const Number f = found_reader.At(row, k), w = want_reader.At(row, k);
-      if (f.value == w.value || (std::isnan(f.value) && std::isnan(w.value))) {
+      if (f[k] == w[k] || (std::isnan(f[k]) && std::isnan(w[k]))) continue;
+      if (!std::isfinite(f[k]) || !std::isfinite(w[k])) {
+        report(kInfinity, row, k, f[k], w[k]);
         continue;
       }
-      if (!std::isfinite(f.value) || !std::isfinite(w.value)) {
-        report(kInfinity, row, k, f.value, w.value);
-        continue;
-      }
-      const double error = std::fabs(f.value - w.value);
-      const double unit = 1.001 * std::fmax(f.unit, w.unit);
+      const double error = std::fabs(f[k] - w[k]);
       // Scales themselves differ by rounding; that is no unit.
+      const double unit = 1.001 * std::fmax(found_reader.UnitAt(f, row, k),
+                                            want_reader.UnitAt(w, row, k));
       if (error > 0.5 * unit) ++units;
       if (error > unit) {
-        report((error - unit) / (size + 1e-30), row, k, f.value, w.value);
+        report((error - unit) / (size + 1e-30), row, k, f[k], w[k]);
       }
     }
     if (row_worst > limit) ++worst.rows_beyond;
   }
   const int64_t numbers = want_reader.rows() * want_reader.columns();
-  const bool rounded = type.dtype != DType::kF32 && type.dtype != DType::kI32;
+  const bool rounded = type.dtype == DType::kQ8Rows ||
+                       (IsState(type) && type.dtype != DType::kF32);
   if (rounded && units > kUnitsAllowed * numbers + 2) {
     worst.relative = kInfinity;
   }

@@ -79,7 +79,8 @@ TEST(CheckPasses, AWrongFusionIsFoundWithItsNode) {
       [](Graph& graph, const PassOptions&) {
         for (NodeId id : graph.order()) {
           Node& node = graph.node(id);
-          if (node.op == "interleave_rows" && node.name == "blk.2.ffn_up_gate") {
+          if (node.op == "interleave_rows" &&
+              node.name == "blk.2.ffn_up_gate") {
             std::swap(node.inputs[0], node.inputs[1]);
           }
         }

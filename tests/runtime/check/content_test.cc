@@ -9,8 +9,7 @@
 namespace weft {
 namespace {
 
-const ValueType kRows = {
-    DType::kF32, Shape{Dim::Tokens(), Dim::Number(4)}, ""};
+const ValueType kRows = {DType::kF32, Shape{Dim::Tokens(), Dim::Number(4)}, ""};
 constexpr Bounds kStep = {2, 2, 64};
 
 Content Floats(const std::vector<float>& x) {
@@ -55,9 +54,9 @@ TEST(Compare, WhatIsNotFiniteOnOneSideIsInfinitelyFar) {
   EXPECT_EQ(Compare(kRows, kStep, Floats({1, 1, 1, -kInf, 1, 1, 1, -NAN}), want)
                 .relative,
             0);
-  EXPECT_TRUE(std::isinf(
-      Compare(kRows, kStep, Floats({1, 1, 1, 0, 1, 1, 1, NAN}), want)
-          .relative));
+  EXPECT_TRUE(
+      std::isinf(Compare(kRows, kStep, Floats({1, 1, 1, 0, 1, 1, 1, NAN}), want)
+                     .relative));
   EXPECT_TRUE(std::isinf(
       Compare(kRows, kStep, Floats({1, 1, NAN, -kInf, 1, 1, 1, NAN}), want)
           .relative));
