@@ -10,10 +10,16 @@
 // Keys are now read where the values are: not when they were written anew in
 // between.
 #include "ops/op_table.h"
+#include "passes/match.h"
 #include "passes/pass.h"
 
 namespace weft {
 namespace {
+
+// The kernel walks keys and values together.
+bool StoredAlike(const ValueType& keys, const ValueType& values) {
+  return keys.dtype == values.dtype && keys.shape[1] == values.shape[1];
+}
 
 // Whether a state's version is still the newest where `node` stands.
 bool IsNewestAt(const Graph& graph, ValueId version, NodeId node) {
@@ -28,29 +34,24 @@ bool IsNewestAt(const Graph& graph, ValueId version, NodeId node) {
 }  // namespace
 
 absl::Status FuseAttention(Graph& graph, const PassOptions&) {
-  const std::vector<NodeId> order = graph.order();
-  for (NodeId id : order) {
-    Node& values = graph.node(id);
-    if (values.op != "attention_values") continue;
-    const NodeId softmax = graph.ProducerOf(values.inputs[0], "softmax");
-    if (softmax == kNone || graph.OnlyUser(values.inputs[0]) != id) continue;
-    const ValueId score_value = graph.node(softmax).inputs[0];
-    const NodeId scores = graph.ProducerOf(score_value, "attention_scores");
-    if (scores == kNone || graph.OnlyUser(score_value) != softmax) continue;
-    const Node& s = graph.node(scores);
-    const ValueType& keys = graph.value(s.inputs[1]).type;
-    const ValueType& state = graph.value(values.inputs[1]).type;
-    if (s.inputs[2] != values.inputs[2] || s.inputs[3] != values.inputs[3] ||
-        keys.dtype != state.dtype || keys.shape[1] != state.shape[1] ||
-        !IsNewestAt(graph, s.inputs[1], id)) {
-      continue;
+  ValueId q, keys, values, positions, sequence;
+  NodeId scores;
+  const Pattern scored =
+      Op("attention_scores",
+         {Any(&q), Any(&keys), Any(&positions), Any(&sequence)}, &scores);
+  const Pattern mixed =
+      Op("attention_values", {Once(Op("softmax", {Once(scored)})), Any(&values),
+                              Same(&positions), Same(&sequence)});
+  ForEachMatch(graph, mixed, [&](NodeId id) {
+    if (!StoredAlike(graph.value(keys).type, graph.value(values).type) ||
+        !IsNewestAt(graph, keys, id)) {
+      return;
     }
-    values.op = "attention";
-    values.inputs = {s.inputs[0], s.inputs[1], values.inputs[1], s.inputs[2],
-                     s.inputs[3]};
-    values.attributes = s.attributes;
-  }
-  graph.EraseDead();
+    Node& attention = graph.node(id);
+    attention.op = "attention";
+    attention.inputs = {q, keys, values, positions, sequence};
+    attention.attributes = graph.node(scores).attributes;
+  });
   return absl::OkStatus();
 }
 

@@ -12,14 +12,18 @@
 #include <map>
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "ops/fused_matmul.h"
+#include "passes/insert_before.h"
+#include "passes/match.h"
 #include "passes/pass.h"
 
 namespace weft {
 namespace {
 
 struct Branch {
-  NodeId matmul;
+  NodeId product;
+  ValueId weight;
   ValueId bias;  // kNone: no bias
   ValueId result;
 };
@@ -36,66 +40,31 @@ bool FeedsAttention(const Graph& graph, ValueId value) {
          });
 }
 
-Branch BranchOf(const Graph& graph, NodeId matmul) {
-  Branch branch = {matmul, kNone, graph.node(matmul).outputs[0]};
-  const NodeId user = graph.OnlyUser(branch.result);
-  if (user != kNone && graph.node(user).op == "add") {
-    const ValueId other = graph.node(user).inputs[1];
-    if (graph.node(user).inputs[0] == branch.result && graph.IsWeight(other) &&
-        graph.value(other).type.shape.rank() == 1) {
-      branch.bias = other;
-      branch.result = graph.node(user).outputs[0];
-    }
-  }
-  return branch;
-}
-
 void Fuse(Graph& graph, const std::vector<Branch>& branches) {
-  const NodeId first = branches[0].matmul;
-  std::string name = graph.node(first).name;
-  if (name.size() > 2 && name.substr(name.size() - 2) == "_q") {
-    name += branches.size() > 2 ? "kv" : "k";
-  }
-  std::vector<ValueId> weights, biases;
-  int64_t rows = 0;
-  for (const Branch& branch : branches) {
-    weights.push_back(graph.node(branch.matmul).inputs[1]);
-    biases.push_back(branch.bias);
-    rows += graph.value(weights.back()).type.shape[0].value;
-  }
-  ValueType type = graph.value(weights[0]).type;
-  type.shape = Shape{Dim::Number(rows), type.shape[1]};
-  const NodeId join =
-      graph.AddNode("concat_rows", std::move(weights), {type}, {}, name, first);
-  ValueId bias = kNone;
-  if (biases[0] != kNone) {
-    const NodeId join_bias =
-        graph.AddNode("concat_rows", std::move(biases),
-                      {{DType::kF32, Shape{Dim::Number(rows)}, ""}}, {},
-                      name + ".bias", first);
-    bias = graph.node(join_bias).outputs[0];
-  }
+  const NodeId first = branches[0].product;
   const ValueId x = graph.node(first).inputs[0];
-  const Dim row_count = graph.value(x).type.shape[0];
-  const NodeId product =
-      graph.AddNode("matmul", {x, graph.node(join).outputs[0]},
-                    {{DType::kF32, Shape{row_count, Dim::Number(rows)}, ""}},
-                    {}, name, first);
-  if (bias != kNone) {
-    MatmulParts parts = PartsOf(graph.node(product));
-    SetParts(parts, kNone, bias, kNone, &graph.node(product));
+  std::string name = graph.node(first).name;
+  if (absl::EndsWith(name, "_q")) name += branches.size() > 2 ? "kv" : "k";
+  Node weights{"concat_rows", {}, {}, {}, name};
+  Node biases{"concat_rows", {}, {}, {}, name + ".bias"};
+  for (const Branch& branch : branches) {
+    weights.inputs.push_back(branch.weight);
+    biases.inputs.push_back(branch.bias);
   }
+  const ValueId weight = InsertBefore(graph, first, weights);
+  Node product{"matmul", {x, weight}, {}, {}, name};
+  if (branches[0].bias != kNone) {
+    const ValueId bias = InsertBefore(graph, first, biases);
+    SetParts(PartsOf(product), kNone, bias, kNone, &product);
+  }
+  const ValueId joined = InsertBefore(graph, first, product);
   int64_t begin = 0;
   for (const Branch& branch : branches) {
-    const ValueType result = graph.value(branch.result).type;
-    const int64_t size = result.shape[1].value;
-    Attributes attributes;
-    attributes.Set("begin", begin);
-    attributes.Set("size", size);
-    const NodeId slice = graph.AddNode(
-        "slice", {graph.node(product).outputs[0]}, {result},
-        std::move(attributes), graph.node(branch.matmul).name, first);
-    graph.ReplaceUses(branch.result, graph.node(slice).outputs[0]);
+    const int64_t size = graph.value(branch.result).type.shape[1].value;
+    Node slice{"slice", {joined}, {}, {}, graph.node(branch.product).name};
+    slice.attributes.Set("begin", begin);
+    slice.attributes.Set("size", size);
+    graph.ReplaceUses(branch.result, InsertBefore(graph, first, slice));
     begin += size;
   }
 }
@@ -103,20 +72,23 @@ void Fuse(Graph& graph, const std::vector<Branch>& branches) {
 }  // namespace
 
 absl::Status FuseQkv(Graph& graph, const PassOptions&) {
+  ValueId x;
+  Branch branch;
+  const Pattern plain =
+      Op("matmul", {Any(&x), Once(Weight(&branch.weight))}, &branch.product);
+  const Pattern biased = Op("add", {Once(plain), Vector(&branch.bias)});
   // Operand, weight type, with a bias or without: what branches must share.
   std::map<std::tuple<ValueId, DType, bool>, std::vector<Branch>> groups;
   for (NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    if (node.op != "matmul") continue;
-    const ValueId weight = node.inputs[1];
-    const Branch branch = BranchOf(graph, id);
-    if (!graph.IsWeight(weight) || !graph.value(weight).type.layout.empty() ||
-        graph.OnlyUser(weight) != id || !FeedsAttention(graph, branch.result)) {
-      continue;
+    const bool has_bias = Match(graph, id, biased);
+    if (!has_bias && !Match(graph, id, plain)) continue;
+    if (!has_bias) branch.bias = kNone;
+    branch.result = graph.node(id).outputs[0];
+    const ValueType& weight = graph.value(branch.weight).type;
+    if (weight.layout.empty() && FeedsAttention(graph, branch.result) &&
+        (!has_bias || graph.IsWeight(branch.bias))) {
+      groups[{x, weight.dtype, has_bias}].push_back(branch);
     }
-    groups[{node.inputs[0], graph.value(weight).type.dtype,
-            branch.bias != kNone}]
-        .push_back(branch);
   }
   for (const auto& [shared, branches] : groups) {
     if (branches.size() > 1) Fuse(graph, branches);

@@ -6,48 +6,45 @@
 //
 // The sum may take the residual's memory, which then is read and written once.
 #include "ops/fused_matmul.h"
+#include "passes/match.h"
 #include "passes/pass.h"
 
 namespace weft {
 namespace {
 
-// Makes the add a product with this epilogue. False when it cannot.
-bool Fuse(Graph& graph, NodeId add, int product_side) {
-  const ValueId product = graph.node(add).inputs[product_side];
-  const ValueId other = graph.node(add).inputs[1 - product_side];
-  const Node* producer = graph.Producer(product);
-  if (producer == nullptr || !IsMatmul(*producer) || product == other ||
-      graph.OnlyUser(product) != add) {
-    return false;
-  }
-  MatmulParts parts = PartsOf(*producer);
-  if (parts.epilogue != MatmulEpilogue::kStore) return false;
-  const bool vector = graph.value(other).type.shape.rank() == 1;
-  if (vector && (parts.bias >= 0 || product_side != 0)) return false;
-  const ValueId norm = parts.norm < 0 ? kNone : producer->inputs[parts.norm];
-  ValueId bias = parts.bias < 0 ? kNone : producer->inputs[parts.bias];
-  ValueId residual = kNone;
-  if (vector) {
-    bias = other;
-  } else {
-    residual = other;
-    parts.epilogue = MatmulEpilogue::kResidual;
-  }
-  const std::string name = producer->name;
+bool TakesResidual(const Node& node) {
+  return IsMatmul(node) && PartsOf(node).epilogue == MatmulEpilogue::kStore;
+}
+
+bool TakesBias(const Node& node) {
+  return TakesResidual(node) && PartsOf(node).bias < 0;
+}
+
+// Makes `add` what the product gives with one or the other added.
+void Fuse(Graph& graph, NodeId add, NodeId product, ValueId bias,
+          ValueId residual) {
+  const Node matmul = graph.node(product);
+  MatmulParts parts = PartsOf(matmul);
+  const ValueId norm = parts.norm < 0 ? kNone : matmul.inputs[parts.norm];
+  if (parts.bias >= 0) bias = matmul.inputs[parts.bias];
+  if (residual != kNone) parts.epilogue = MatmulEpilogue::kResidual;
   SetParts(parts, norm, bias, residual, &graph.node(add));
-  graph.node(add).name = name;
-  return true;
+  graph.node(add).name = matmul.name;
 }
 
 }  // namespace
 
 absl::Status FuseResidual(Graph& graph, const PassOptions&) {
-  const std::vector<NodeId> order = graph.order();
-  for (NodeId id : order) {
-    if (graph.node(id).op != "add") continue;
-    if (!Fuse(graph, id, 0)) Fuse(graph, id, 1);
-  }
-  graph.EraseDead();
+  ValueId bias, residual;
+  NodeId product;
+  const Pattern biased =
+      Op("add", {Once(OpThat(TakesBias, {}, &product)), Vector(&bias)});
+  const Pattern added = EitherOrder(
+      Op("add", {Once(OpThat(TakesResidual, {}, &product)), Rows(&residual)}));
+  ForEachMatch(graph, biased,
+               [&](NodeId add) { Fuse(graph, add, product, bias, kNone); });
+  ForEachMatch(graph, added,
+               [&](NodeId add) { Fuse(graph, add, product, kNone, residual); });
   return absl::OkStatus();
 }
 

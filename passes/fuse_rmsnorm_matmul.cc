@@ -7,55 +7,51 @@
 // A norm whose rounded result several products read becomes rms_norm_quantize:
 // they share it. A norm that several float products read stays as it is.
 #include "ops/fused_matmul.h"
+#include "passes/match.h"
 #include "passes/pass.h"
 
 namespace weft {
 namespace {
 
-// Moves the norm into the product that alone reads `normed`. False when it
-// cannot.
-bool FuseIntoMatmul(Graph& graph, const Node& norm, ValueId normed,
-                    bool quantize) {
-  const NodeId user = graph.OnlyUser(normed);
-  if (user == kNone || !IsMatmul(graph.node(user))) return false;
-  Node& matmul = graph.node(user);
+bool TakesNorm(const Node& node) {
+  return IsMatmul(node) && PartsOf(node).norm < 0;
+}
+
+// Makes the norm of x a part of the product.
+void Fuse(Graph& graph, NodeId product, ValueId x, const Node& norm,
+          bool quantize) {
+  Node& matmul = graph.node(product);
   MatmulParts parts = PartsOf(matmul);
-  if (parts.norm >= 0 || parts.x != normed ||
-      graph.value(norm.inputs[0]).type.shape.rank() != 2) {
-    return false;
-  }
   const ValueId bias = parts.bias < 0 ? kNone : matmul.inputs[parts.bias];
   const ValueId residual =
       parts.residual < 0 ? kNone : matmul.inputs[parts.residual];
-  parts.x = norm.inputs[0];
+  parts.x = x;
   parts.eps = norm.attributes.Float("eps");
   parts.quantize = quantize;
   SetParts(parts, norm.inputs[1], bias, residual, &matmul);
-  return true;
 }
 
 }  // namespace
 
 absl::Status FuseRmsNormMatmul(Graph& graph, const PassOptions&) {
-  const std::vector<NodeId> order = graph.order();
-  for (NodeId id : order) {
-    if (graph.node(id).op != "rms_norm") continue;
-    const Node norm = graph.node(id);
-    const ValueId normed = norm.outputs[0];
-    const NodeId user = graph.OnlyUser(normed);
-    if (user != kNone && graph.node(user).op == "quantize_rows") {
-      if (!FuseIntoMatmul(graph, norm, graph.node(user).outputs[0], true)) {
-        Node& quantize = graph.node(user);
-        quantize.op = "rms_norm_quantize";
-        quantize.inputs = norm.inputs;
-        quantize.attributes = norm.attributes;
-        quantize.name = norm.name;
-      }
-    } else {
-      FuseIntoMatmul(graph, norm, normed, false);
-    }
-  }
-  graph.EraseDead();
+  ValueId x;
+  NodeId norm;
+  const Pattern normed = Once(Op("rms_norm", {Any(&x)}, &norm));
+  const Pattern rounded = Op("quantize_rows", {normed});
+  ForEachMatch(graph, OpThat(TakesNorm, {normed}), [&](NodeId product) {
+    Fuse(graph, product, x, graph.node(norm), false);
+  });
+  ForEachMatch(graph, OpThat(TakesNorm, {Once(rounded)}), [&](NodeId product) {
+    Fuse(graph, product, x, graph.node(norm), true);
+  });
+  // What is left has several readers.
+  ForEachMatch(graph, rounded, [&](NodeId id) {
+    Node& quantize = graph.node(id);
+    quantize.op = "rms_norm_quantize";
+    quantize.inputs = graph.node(norm).inputs;
+    quantize.attributes = graph.node(norm).attributes;
+    quantize.name = graph.node(norm).name;
+  });
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 // One per product; common-subexpression makes one of those with the same
 // operand.
 #include "ops/fused_matmul.h"
+#include "passes/insert_before.h"
 #include "passes/pass.h"
 
 namespace weft {
@@ -18,10 +19,9 @@ absl::Status QuantizeActivations(Graph& graph, const PassOptions&) {
     const ValueType& type = graph.value(x).type;
     const ValueType& weight = graph.value(graph.node(id).inputs[1]).type;
     if (type.dtype != DType::kF32 || !Info(weight.dtype).quantized) continue;
-    const NodeId quantize =
-        graph.AddNode("quantize_rows", {x}, {{DType::kQ8Rows, type.shape, ""}},
-                      {}, graph.node(id).name, id);
-    graph.node(id).inputs[0] = graph.node(quantize).outputs[0];
+    const ValueId rounded = InsertBefore(
+        graph, id, Node{"quantize_rows", {x}, {}, {}, graph.node(id).name});
+    graph.node(id).inputs[0] = rounded;
   }
   return absl::OkStatus();
 }
