@@ -1,11 +1,13 @@
-// Runs a graph that is written as text with the ops' reference functions. Each
-// state has one sequence, in slot 0, whose pages lie in reverse order.
+// Runs a graph with the ops' reference functions. A step has as many tokens and
+// rows as the graph's bounds say; each state has one sequence, in slot 0, whose
+// pages lie in reverse order.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,13 +20,16 @@ namespace weft {
 
 class ReferenceRun {
  public:
-  // Lines of graph text; T, R and S are what `bounds` says. A graph that is not
-  // legal fails the test.
+  // Lines of graph text; T, R and S are what `bounds` says.
   ReferenceRun(absl::string_view lines, Bounds bounds)
-      : graph_(Parse(absl::StrCat("graph test tokens<=", bounds.tokens,
-                                  " rows<=", bounds.rows,
-                                  " context<=", bounds.context, "\n", lines))
-                   .value()) {
+      : ReferenceRun(Parse(absl::StrCat("graph test tokens<=", bounds.tokens,
+                                        " rows<=", bounds.rows, " context<=",
+                                        bounds.context, "\n", lines))
+                         .value()) {}
+
+  // A graph that is not legal fails the test. Weights that have bytes, or know
+  // how to make them, are filled.
+  explicit ReferenceRun(Graph graph) : graph_(std::move(graph)) {
     EXPECT_EQ(VerifyGraph(graph_).message(), "");
     buffers_.resize(graph_.value_count());
     states_.resize(graph_.value_count());
@@ -33,6 +38,13 @@ class ReferenceRun {
       buffers_[id].resize(StorageBytes(value.type, graph_.bounds));
       operands_.push_back(
           MatrixOperand(value.type, graph_.bounds, buffers_[id].data()));
+      if (!value.data.bytes.empty()) {
+        EXPECT_EQ(value.data.bytes.size(), buffers_[id].size()) << value.name;
+        std::memcpy(buffers_[id].data(), value.data.bytes.data(),
+                    buffers_[id].size());
+      } else if (value.data.make) {
+        value.data.make(buffers_[id].data());
+      }
       if (value.kind != ValueKind::kState) continue;
       const int64_t pages =
           (graph_.bounds.context + kPageTokens - 1) / kPageTokens;
@@ -55,20 +67,38 @@ class ReferenceRun {
 
   // The graph's output of this name, as floats.
   std::vector<float> Run(const std::string& output) {
+    std::map<std::string, std::vector<float>> outputs = Run();
+    EXPECT_EQ(outputs.count(output), 1u) << "no output " << output;
+    return outputs[output];
+  }
+
+  // All outputs but states.
+  std::map<std::string, std::vector<float>> Run() {
     for (NodeId id : graph_.order()) RunNode(graph_.node(id));
+    std::map<std::string, std::vector<float>> outputs;
     for (const auto& [name, value] : graph_.outputs()) {
-      if (name != output) continue;
       const Operand& y = operands_[value];
-      std::vector<float> floats(y.rows * y.columns);
+      if (y.state != nullptr) continue;
+      std::vector<float>& floats = outputs[name];
+      floats.resize(y.rows * y.columns);
       for (int64_t row = 0; row < y.rows; ++row) {
         std::memcpy(&floats[row * y.columns],
                     static_cast<uint8_t*>(y.data) + row * y.row_bytes,
                     y.columns * sizeof(float));
       }
-      return floats;
     }
-    ADD_FAILURE() << "no output " << output;
-    return {};
+    return outputs;
+  }
+
+  // What the states hold, by name.
+  std::map<std::string, std::vector<uint8_t>> States() const {
+    std::map<std::string, std::vector<uint8_t>> states;
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      if (graph_.value(id).kind == ValueKind::kState) {
+        states[graph_.value(id).name] = buffers_[id];
+      }
+    }
+    return states;
   }
 
  private:
