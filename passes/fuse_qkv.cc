@@ -13,20 +13,12 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "ops/fused_matmul.h"
-#include "passes/insert_before.h"
+#include "passes/join_products.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
 namespace weft {
 namespace {
-
-struct Branch {
-  NodeId product;
-  ValueId weight;
-  ValueId bias;  // kNone: no bias
-  ValueId result;
-};
 
 // Whether those ops alone read the value. They take slices; other readers may
 // want rows without gaps, and a graph output cannot be a slice.
@@ -40,58 +32,35 @@ bool FeedsAttention(const Graph& graph, ValueId value) {
          });
 }
 
-void Fuse(Graph& graph, const std::vector<Branch>& branches) {
-  const NodeId first = branches[0].product;
-  const ValueId x = graph.node(first).inputs[0];
-  std::string name = graph.node(first).name;
-  if (absl::EndsWith(name, "_q")) name += branches.size() > 2 ? "kv" : "k";
-  Node weights{"concat_rows", {}, {}, {}, name};
-  Node biases{"concat_rows", {}, {}, {}, name + ".bias"};
-  for (const Branch& branch : branches) {
-    weights.inputs.push_back(branch.weight);
-    biases.inputs.push_back(branch.bias);
-  }
-  const ValueId weight = InsertBefore(graph, first, weights);
-  Node product{"matmul", {x, weight}, {}, {}, name};
-  if (branches[0].bias != kNone) {
-    const ValueId bias = InsertBefore(graph, first, biases);
-    SetParts(PartsOf(product), kNone, bias, kNone, &product);
-  }
-  const ValueId joined = InsertBefore(graph, first, product);
-  int64_t begin = 0;
-  for (const Branch& branch : branches) {
-    const int64_t size = graph.value(branch.result).type.shape[1].value;
-    Node slice{"slice", {joined}, {}, {}, graph.node(branch.product).name};
-    slice.attributes.Set("begin", begin);
-    slice.attributes.Set("size", size);
-    graph.ReplaceUses(branch.result, InsertBefore(graph, first, slice));
-    begin += size;
-  }
+std::string JoinedName(const Graph& graph, const std::vector<Product>& parts) {
+  const std::string& name = graph.node(parts[0].matmul).name;
+  if (!absl::EndsWith(name, "_q")) return name;
+  return name + (parts.size() > 2 ? "kv" : "k");
 }
 
 }  // namespace
 
 absl::Status FuseQkv(Graph& graph, const PassOptions&) {
-  ValueId x;
-  Branch branch;
+  ValueId x, weight;
+  Product product;
   const Pattern plain =
-      Op("matmul", {Any(&x), Once(Weight(&branch.weight))}, &branch.product);
-  const Pattern biased = Op("add", {Once(plain), Vector(&branch.bias)});
-  // Operand, weight type, with a bias or without: what branches must share.
-  std::map<std::tuple<ValueId, DType, bool>, std::vector<Branch>> groups;
+      Op("matmul", {Any(&x), Once(Weight(&weight))}, &product.matmul);
+  const Pattern biased = Op("add", {Once(plain), Vector(&product.bias)});
+  // Operand, weight type, with a bias or without: what they must share.
+  std::map<std::tuple<ValueId, DType, bool>, std::vector<Product>> groups;
   for (NodeId id : graph.order()) {
     const bool has_bias = Match(graph, id, biased);
     if (!has_bias && !Match(graph, id, plain)) continue;
-    if (!has_bias) branch.bias = kNone;
-    branch.result = graph.node(id).outputs[0];
-    const ValueType& weight = graph.value(branch.weight).type;
-    if (weight.layout.empty() && FeedsAttention(graph, branch.result) &&
-        (!has_bias || graph.IsWeight(branch.bias))) {
-      groups[{x, weight.dtype, has_bias}].push_back(branch);
+    if (!has_bias) product.bias = kNone;
+    product.result = graph.node(id).outputs[0];
+    const ValueType& type = graph.value(weight).type;
+    if (type.layout.empty() && FeedsAttention(graph, product.result) &&
+        (!has_bias || graph.IsWeight(product.bias))) {
+      groups[{x, type.dtype, has_bias}].push_back(product);
     }
   }
-  for (const auto& [shared, branches] : groups) {
-    if (branches.size() > 1) Fuse(graph, branches);
+  for (const auto& [shared, parts] : groups) {
+    if (parts.size() > 1) JoinProducts(graph, parts, JoinedName(graph, parts));
   }
   graph.EraseDead();
   return absl::OkStatus();
