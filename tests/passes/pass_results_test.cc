@@ -71,13 +71,6 @@ std::string Difference(const Results& before, const Results& after,
   return "";
 }
 
-// Roundings that these passes move or add; everything else is exact.
-double ToleranceOf(const std::string& pass, const RandomModel& model) {
-  if (pass == "quantize-activations") return model.quantized ? 0.1 : 0;
-  if (pass == "fuse-attention") return model.quantized ? 0.1 : 1e-4;
-  return 0;
-}
-
 Graph FewTokens(const RandomModel& model, uint32_t seed) {
   Graph graph = model.graph;
   graph.bounds.tokens = 1 + seed % 5;
@@ -110,8 +103,10 @@ TEST(PassResults, EveryPassKeepsThemOnItsOwn) {
           if (Dump(graph) == text) continue;
           ++changed[pass.name];
           Results after = RunReference(graph, model.vocabulary, seed);
-          ASSERT_EQ(Difference(before, after, ToleranceOf(pass.name, model)),
-                    "")
+          ASSERT_EQ(
+              Difference(before, after,
+                         pass.tolerance == 0 ? 0 : LogitsTolerance(model)),
+              "")
               << pass.name << "\n"
               << text << "became\n"
               << Dump(graph);

@@ -51,6 +51,12 @@ inline double RelativeError(const std::vector<float>& a,
   return std::sqrt(error / (size + 1e-30));
 }
 
+// How far logits may move when a rounding in the middle of the model does:
+// where numbers are rounded to 8 bits, some then go the other way.
+inline double LogitsTolerance(const RandomModel& model) {
+  return model.quantized ? 0.1 : 1e-4;
+}
+
 // Runs a pass, and the verifier after it. An error says what the pass made of
 // what.
 inline absl::Status RunPass(PassFunction pass, const PassOptions& options,
