@@ -52,7 +52,8 @@ Pattern OpThat(std::function<bool(const Node&)> is,
 // The node above reads the value, in one place; nothing else does, and it is no
 // output of the graph: a fusion may do away with it.
 Pattern Once(Pattern pattern);
-// The two operands may have changed places; as written is tried first.
+// The two operands may have changed places. As written is tried first; the
+// order that fits is kept, whatever stands further right in the pattern.
 Pattern EitherOrder(Pattern pattern);
 
 bool Match(const Graph& graph, NodeId node, const Pattern& pattern);
