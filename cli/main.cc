@@ -1,4 +1,6 @@
-// The binary: parses the command line and runs one subcommand.
+// The program: parses the command line and runs one subcommand.
+#include "cli/main.h"
+
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -69,6 +71,8 @@ std::vector<std::string> CommandNames(CLI::App& app) {
   return names;
 }
 
+}  // namespace
+
 int Main(int argc, char** argv) {
   InstallSignals();
   InstallOutput();
@@ -120,7 +124,4 @@ int Main(int argc, char** argv) {
   return *code;
 }
 
-}  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) { return weft::Main(argc, argv); }
