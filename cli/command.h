@@ -107,6 +107,7 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action);
 void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDetokenize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddVerify(CLI::App& app, const CommonFlags& common, Action* action);
+void AddProfile(CLI::App& app, const CommonFlags& common, Action* action);
 void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);

@@ -22,8 +22,9 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,      AddCompile,    AddDump,   AddInspect, AddEval,  AddPerplexity,
-    AddTokenize, AddDetokenize, AddVerify, AddBench,   AddSynth, AddQuantize,
+    AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
+    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
+    AddBench,      AddSynth,    AddQuantize,
 };
 
 // One line, whatever the message holds.

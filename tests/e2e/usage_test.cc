@@ -14,7 +14,7 @@ TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
   for (const char* command :
        {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
-        "detokenize", "bench", "synth", "quantize"}) {
+        "detokenize", "bench", "synth", "quantize", "verify", "profile"}) {
     EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
   }
 }

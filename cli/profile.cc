@@ -1,0 +1,317 @@
+// weft profile: time, bytes and operations of every node, against what the
+// machine can do.
+//
+// A prompt of random tokens, then tokens one by one (the most likely). Both are
+// run once before they count.
+#include "runtime/profile.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rows of a table for people.
+constexpr size_t kTopNodes = 12;
+
+struct Flags {
+  std::string model, trace;
+  int64_t prompt = 256, generate = 32;
+  bool json = false;
+  CompileFlags compile;
+};
+
+// Prompt and generation, told to the profiler.
+absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
+  const Plan& plan = engine.plan();
+  const int64_t vocabulary = plan.model.vocabulary_size;
+  std::minstd_rand random(1);
+  std::vector<int32_t> prompt(flags.prompt);
+  for (int32_t& id : prompt) id = static_cast<int32_t>(random() % vocabulary);
+  Session session(plan, &engine.executor(), &engine.cache(), 0);
+  const auto step = [&](const char* phase, absl::Span<const int32_t> tokens) {
+    const int64_t count = static_cast<int64_t>(tokens.size());
+    const int64_t before = static_cast<int64_t>(session.tokens().size());
+    // Each token looks back on itself and all before it.
+    profiler->BeginStep(phase, plan.BucketFor(count),
+                        {count, 1, before + (count + 1) / 2});
+    const absl::Status status = session.Append(tokens);
+    profiler->EndStep();
+    return status;
+  };
+  absl::Span<const int32_t> left = prompt;
+  while (!left.empty()) {
+    const absl::Span<const int32_t> part = left.subspan(0, plan.max_tokens());
+    if (absl::Status s = step("prefill", part); !s.ok()) return s;
+    left.remove_prefix(part.size());
+  }
+  for (int64_t i = 0; i < flags.generate; ++i) {
+    const absl::Span<const float> logits = session.logits();
+    const int32_t next = static_cast<int32_t>(
+        std::max_element(logits.begin(), logits.end()) - logits.begin());
+    if (absl::Status s = step("decode", absl::MakeConstSpan(&next, 1));
+        !s.ok()) {
+      return s;
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Phase {
+  std::string name;
+  int64_t tokens = 0, steps = 0;
+  double seconds = 0, node_seconds = 0;
+};
+
+std::vector<Phase> PhasesOf(const std::vector<StepTime>& steps) {
+  std::vector<Phase> phases;
+  for (const StepTime& step : steps) {
+    if (phases.empty() || phases.back().name != step.phase) {
+      phases.push_back({step.phase});
+    }
+    Phase& phase = phases.back();
+    phase.tokens += step.bounds.tokens;
+    ++phase.steps;
+    phase.seconds += step.seconds;
+    for (const NodeTime& node : step.nodes) phase.node_seconds += node.seconds;
+  }
+  return phases;
+}
+
+Json Share(double part, double whole) {
+  return whole > 0 && part > 0 ? Json(part / whole) : Json(nullptr);
+}
+
+Json RowsJson(const std::vector<ProfileRow>& rows, const Phase& phase) {
+  Json list = Json::array();
+  for (const ProfileRow& row : rows) {
+    Json json = {{"name", row.name}};
+    if (!row.kernel.empty()) json["kernel"] = row.kernel;
+    json["count"] = row.count;
+    json["seconds"] = row.seconds;
+    json["share_of_time"] = Share(row.seconds, phase.seconds);
+    json["bytes"] = row.bytes;
+    json["operations"] = row.operations;
+    json["share_of_bandwidth"] = Share(row.memory_seconds, row.seconds);
+    json["share_of_arithmetic"] = Share(row.arithmetic_seconds, row.seconds);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+void PrintRows(const char* title, const std::vector<ProfileRow>& rows,
+               const Phase& phase, size_t most) {
+  std::cout << absl::StreamFormat("  %-30s %6s %10s %6s %8s %6s %9s %6s  %s\n",
+                                  title, "count", "ms", "time", "GB/s",
+                                  "of max", "Gop/s", "of max", "kernel");
+  const auto percent = [](double part, double whole) {
+    return part > 0 && whole > 0 ? absl::StrFormat("%.0f%%", 100 * part / whole)
+                                 : std::string("-");
+  };
+  for (size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const ProfileRow& row = rows[i];
+    const double seconds = std::max(row.seconds, 1e-12);
+    std::cout << absl::StreamFormat(
+        "  %-30s %6d %10.3f %6s %8.1f %6s %9.1f %6s  %s\n", row.name, row.count,
+        row.seconds * 1e3, percent(row.seconds, phase.seconds),
+        row.bytes / seconds / 1e9, percent(row.memory_seconds, row.seconds),
+        row.operations / seconds / 1e9,
+        percent(row.arithmetic_seconds, row.seconds), row.kernel);
+  }
+  if (rows.size() > most) {
+    std::cout << absl::StreamFormat("  and %d more (--json has them all)\n",
+                                    rows.size() - most);
+  }
+}
+
+// Chrome's trace-event format ("Trace Event Format", Google, 2016): complete
+// events in microseconds; steps enclose their nodes.
+Json TraceOf(const std::vector<StepTime>& steps, const Limits& limits) {
+  Json events = Json::array();
+  const auto meta = [&](const char* what, const char* name) {
+    events.push_back({{"name", what},
+                      {"ph", "M"},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"args", {{"name", name}}}});
+  };
+  meta("process_name", "weft");
+  meta("thread_name", "steps and nodes");
+  for (const StepTime& step : steps) {
+    events.push_back({{"name", absl::StrCat(step.phase, ", ",
+                                            step.bounds.tokens, " tokens")},
+                      {"cat", "step"},
+                      {"ph", "X"},
+                      {"ts", step.start * 1e6},
+                      {"dur", step.seconds * 1e6},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"args",
+                       {{"tokens", step.bounds.tokens},
+                        {"bucket", step.graph->bounds.tokens},
+                        {"positions", step.bounds.context}}}});
+    for (const NodeTime& time : step.nodes) {
+      const Node& node = step.graph->node(time.node);
+      const Cost cost = NodeCost(*step.graph, node, step.bounds);
+      const double peak =
+          PeakOf(ArithmeticOf(*step.graph, node), limits) * time.seconds;
+      events.push_back(
+          {{"name", node.name.empty() ? node.op : node.name},
+           {"cat", node.op},
+           {"ph", "X"},
+           {"ts", time.start * 1e6},
+           {"dur", time.seconds * 1e6},
+           {"pid", 1},
+           {"tid", 1},
+           {"args",
+            {{"op", node.op},
+             {"kernel", node.attributes.String("kernel")},
+             {"bytes", cost.bytes},
+             {"operations", cost.operations},
+             {"share_of_bandwidth",
+              Share(cost.bytes, limits.read_bytes_per_second * time.seconds)},
+             {"share_of_arithmetic", Share(cost.operations, peak)}}}});
+    }
+  }
+  return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+}
+
+absl::Status Check(const Flags& flags) {
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"--prompt", flags.prompt}, {"--generate", flags.generate}};
+  for (const auto& [name, value] : numbers) {
+    if (value < 1 || value > (1 << 20)) {
+      return UsageError(absl::StrCat(name, ": want a number from 1"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> ProfileCommand(const Flags& flags,
+                                   const CommonFlags& common) {
+  if (absl::Status s = Check(flags); !s.ok()) return s;
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      LoadEngine(flags.model, flags.compile, common);
+  if (!engine.ok()) return engine.status();
+  const Plan& plan = (*engine)->plan();
+  if (flags.prompt + flags.generate > plan.context()) {
+    return UsageError(absl::StrCat(
+        "profile: --prompt and --generate together must fit the context of ",
+        plan.context(), " positions: choose less, or a larger --context"));
+  }
+  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
+  if (!options.ok()) return options.status();
+  absl::StatusOr<std::unique_ptr<ThreadPool>> threads =
+      ThreadPool::Create((*engine)->threads(), options->affinity);
+  if (!threads.ok()) return threads.status();
+  absl::StatusOr<Limits> limits = MeasureLimits(**threads, plan.options.isa);
+  if (!limits.ok()) return limits.status();
+
+  // First what is not counted: it pays for the first touch of memory.
+  Profiler warm_up, profiler;
+  (*engine)->executor().Observe(&warm_up);
+  absl::Status ran = RunSteps(**engine, flags, &warm_up);
+  (*engine)->executor().Observe(&profiler);
+  if (ran.ok()) ran = RunSteps(**engine, flags, &profiler);
+  (*engine)->executor().Observe(nullptr);
+  if (!ran.ok()) return ran;
+
+  if (!flags.trace.empty()) {
+    const std::string text =
+        TraceOf(profiler.steps(), *limits)
+            .dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (absl::Status s = WriteFile(flags.trace, text); !s.ok()) return s;
+  }
+  const std::vector<Phase> phases = PhasesOf(profiler.steps());
+  Json json = {{"threads", (*engine)->threads()},
+               {"isa", Name(plan.options.isa)},
+               {"limits",
+                {{"int8_ops", Share(limits->int8_ops, 1)},
+                 {"bf16_flops", Share(limits->bf16_flops, 1)},
+                 {"f32_flops", Share(limits->f32_flops, 1)},
+                 {"read_bytes_per_second", limits->read_bytes_per_second}}}};
+  json["phases"] = Json::array();
+  if (!flags.json) {
+    std::cout << absl::StreamFormat(
+        "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
+        "Gop/s, reading %.1f GB/s\n",
+        (*engine)->threads(), limits->int8_ops / 1e9, limits->bf16_flops / 1e9,
+        limits->f32_flops / 1e9, limits->read_bytes_per_second / 1e9);
+  }
+  for (const Phase& phase : phases) {
+    const auto rows = [&](ProfileBy by) {
+      return Summarize(profiler.steps(), phase.name, by, *limits);
+    };
+    ProfileRow total;
+    for (const ProfileRow& row : rows(ProfileBy::kOp)) {
+      total.bytes += row.bytes;
+      total.operations += row.operations;
+      total.memory_seconds += row.memory_seconds;
+      total.arithmetic_seconds += row.arithmetic_seconds;
+    }
+    if (flags.json) {
+      json["phases"].push_back(
+          {{"name", phase.name},
+           {"tokens", phase.tokens},
+           {"steps", phase.steps},
+           {"seconds", phase.seconds},
+           {"tokens_per_second", phase.tokens / phase.seconds},
+           {"seconds_outside_nodes", phase.seconds - phase.node_seconds},
+           {"bytes", total.bytes},
+           {"bytes_per_token", static_cast<double>(total.bytes) / phase.tokens},
+           {"operations", total.operations},
+           {"share_of_bandwidth", Share(total.memory_seconds, phase.seconds)},
+           {"share_of_arithmetic",
+            Share(total.arithmetic_seconds, phase.seconds)},
+           {"ops", RowsJson(rows(ProfileBy::kOp), phase)},
+           {"blocks", RowsJson(rows(ProfileBy::kBlock), phase)},
+           {"nodes", RowsJson(rows(ProfileBy::kNode), phase)}});
+      continue;
+    }
+    std::cout << absl::StreamFormat(
+        "\n%s: %d tokens in %d steps, %.1f ms, %.1f tokens/s; %.0f%% of "
+        "reading memory, %.0f%% of arithmetic; %.1f%% outside nodes\n",
+        phase.name, phase.tokens, phase.steps, phase.seconds * 1e3,
+        phase.tokens / phase.seconds,
+        100 * total.memory_seconds / phase.seconds,
+        100 * total.arithmetic_seconds / phase.seconds,
+        100 * (1 - phase.node_seconds / phase.seconds));
+    PrintRows("op", rows(ProfileBy::kOp), phase, 100);
+    PrintRows("block", rows(ProfileBy::kBlock), phase, 100);
+    PrintRows("longest nodes", rows(ProfileBy::kNode), phase, kTopNodes);
+  }
+  if (flags.json) PrintJson(json);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddProfile(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "profile", "Time, bytes and operations of every node and kind of op");
+  command->add_option("MODEL", flags->model,
+                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_option("--prompt", flags->prompt, "tokens of the prompt")
+      ->capture_default_str();
+  command->add_option("--generate", flags->generate, "tokens generated")
+      ->capture_default_str();
+  command->add_option("--trace", flags->trace,
+                      "write Chrome trace events to this file, for Perfetto");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return ProfileCommand(*flags, common); };
+  });
+}
+
+}  // namespace weft

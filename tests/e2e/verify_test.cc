@@ -1,0 +1,140 @@
+// weft verify and weft profile.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kModel = SmallModel("00-valid.gguf");
+
+TEST(Verify, FindsNothingWrongWithTheModelsThereAre) {
+  for (const std::string& model : {std::string(), kModel}) {
+    const Json json = WeftJson({"verify", model, "--tokens", "7", "--json"});
+    EXPECT_TRUE(json["ok"]);
+    EXPECT_EQ(json["tokens"], 7);
+    std::set<std::string> passes;
+    for (const Json& pass : json["passes"]) {
+      EXPECT_TRUE(pass["ok"]) << pass;
+      passes.insert(pass["pass"].get<std::string>());
+    }
+    EXPECT_TRUE(passes.count("fuse-qkv") && passes.count("plan-buffers"));
+    EXPECT_TRUE(json["nodes"]["faults"].empty());
+    ASSERT_EQ(json["nodes"]["buckets"].size(), 5u);
+    for (const Json& bucket : json["nodes"]["buckets"]) {
+      EXPECT_GT(bucket["nodes"], 10);
+      EXPECT_EQ(bucket["steps"], 2);
+    }
+  }
+}
+
+TEST(Verify, TakesCompilationFlagsAndTellsPeople) {
+  const std::string text =
+      WeftOut({"verify", "", "--tokens", "1", "--buckets", "1,4", "--kv-type",
+               "q8_0", "--disable-pass", "fuse-qkv"});
+  EXPECT_NE(text.find("pass  fuse-silu-gate"), std::string::npos) << text;
+  EXPECT_NE(text.find("nodes     4 tokens:"), std::string::npos) << text;
+  EXPECT_EQ(text.find("WRONG"), std::string::npos) << text;
+}
+
+TEST(Verify, OfAPlanNeedsTheModelItCameFrom) {
+  const std::string plan = TemporaryPath("verify.weft");
+  WeftOut({"compile", kModel, "-o", plan, "--buckets", "1,8"});
+  ExpectError(Weft({"verify", plan}), 2);
+  ExpectError(Weft({"verify", kModel, "--source", kModel}), 2);
+  const Json json =
+      WeftJson({"verify", plan, "--source", kModel, "--tokens", "3", "--json"});
+  EXPECT_TRUE(json["ok"]);
+  EXPECT_EQ(json["nodes"]["buckets"].size(), 2u);
+  // Another model.
+  const std::string other = TemporaryPath("other.gguf");
+  WeftOut({"quantize", kModel, other, "F16"});
+  ExpectError(Weft({"verify", plan, "--source", other}), 1);
+}
+
+TEST(Verify, WrongUseIsAnError) {
+  ExpectError(Weft({"verify"}), 2);
+  ExpectError(Weft({"verify", kModel, "--tokens", "0"}), 2);
+  ExpectError(Weft({"verify", "no-such-file.gguf"}), 1);
+}
+
+TEST(Profile, TellsTimeBytesAndOperationsOfEveryNode) {
+  const Json json = WeftJson(
+      {"profile", "--prompt", "20", "--generate", "3", "--json"});
+  ASSERT_EQ(json["phases"].size(), 2u);
+  EXPECT_GT(json["limits"]["read_bytes_per_second"], 0);
+  const Json inspect = WeftJson({"inspect", "", "--json"});
+  for (const Json& phase : json["phases"]) {
+    const bool decode = phase["name"] == "decode";
+    EXPECT_EQ(phase["tokens"], decode ? 3 : 20);
+    EXPECT_EQ(phase["steps"], decode ? 3 : 1);
+    // The same nodes, grouped in three ways.
+    int64_t counts[3] = {}, operations[3] = {};
+    double seconds[3] = {};
+    const char* groups[] = {"ops", "blocks", "nodes"};
+    for (int i = 0; i < 3; ++i) {
+      for (const Json& row : phase[groups[i]]) {
+        counts[i] += row["count"].get<int64_t>();
+        operations[i] += row["operations"].get<int64_t>();
+        seconds[i] += row["seconds"].get<double>();
+      }
+      EXPECT_EQ(counts[i], counts[0]);
+      EXPECT_EQ(operations[i], phase["operations"].get<int64_t>());
+      EXPECT_NEAR(seconds[i], seconds[0], 1e-9 + 1e-6 * seconds[0]);
+      EXPECT_LE(seconds[i], phase["seconds"].get<double>());
+    }
+    EXPECT_EQ(counts[0] % phase["steps"].get<int64_t>(), 0);
+  }
+  // A token of decode reads every weight but the rows of the embedding, and a
+  // tied one, too.
+  EXPECT_GT(json["phases"][1]["bytes_per_token"].get<double>(),
+            0.5 * inspect["plan"]["weight_bytes"].get<double>());
+}
+
+TEST(Profile, WritesATraceOfNestedEvents) {
+  const std::string path = TemporaryPath("trace.json");
+  const std::string text = WeftOut(
+      {"profile", "--prompt", "5", "--generate", "2", "--trace", path});
+  EXPECT_NE(text.find("longest nodes"), std::string::npos);
+  const Json trace = Json::parse(ReadFile(path));
+  double begin = -1, end = -1, last = 0;
+  int steps = 0, nodes = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double start = event["ts"], stop = start + event["dur"].get<double>();
+    if (event["cat"] == "step") {
+      EXPECT_GE(start, end);
+      begin = start;
+      end = stop;
+      last = start;
+      ++steps;
+    } else {
+      EXPECT_GE(start, last);
+      EXPECT_LE(stop, end + 1e-3);
+      EXPECT_TRUE(event["args"].contains("kernel"));
+      last = stop - 1e-3;
+      ++nodes;
+    }
+  }
+  EXPECT_GE(begin, 0);
+  EXPECT_EQ(steps, 3);
+  EXPECT_GT(nodes, 3 * 10);
+}
+
+TEST(Profile, WrongUseIsAnError) {
+  ExpectError(Weft({"profile", "--prompt", "0"}), 2);
+  ExpectError(Weft({"profile", "--prompt", "100000"}), 2);
+  ExpectError(Weft({"profile", "--generate", "-1"}), 2);
+  ExpectError(Weft({"profile", "no-such-file.gguf"}), 1);
+  ExpectError(
+      Weft({"profile", "--trace", "/no/such/folder/trace.json", "--prompt", "2",
+            "--generate", "1"}),
+      1);
+}
+
+}  // namespace
+}  // namespace weft
