@@ -9,9 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "cli/command.h"
 #include "cli/graph_diff.h"
+#include "cli/graph_formats.h"
 #include "cli/output.h"
-#include "graph/dot.h"
-#include "graph/json.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
@@ -52,9 +51,7 @@ absl::StatusOr<NodeFilter> Layers(const std::string& text) {
 absl::StatusOr<std::string> Write(const Graph& graph, const Flags& flags) {
   absl::StatusOr<NodeFilter> show = Layers(flags.layers);
   if (!show.ok()) return show.status();
-  if (flags.format == "dot") return ToDot(graph, *show);
-  if (flags.format == "json") return ToJson(graph, *show);
-  return Dump(graph, {*show, nullptr});
+  return WriteGraph(graph, flags.format, *show);
 }
 
 // The plan's graph of this bucket.
@@ -203,17 +200,12 @@ absl::Status CheckFlags(const Flags& flags) {
     if (name->empty()) continue;
     if (absl::Status s = CheckPass(flag, *name); !s.ok()) return s;
   }
-  const std::string& format = flags.format;
-  if (format == "html" || format == "svg" || format == "pb") {
-    return UsageError(absl::StrCat("--format: ", format,
-                                   " is not supported yet: use text, dot or "
-                                   "json"));
+  if (absl::Status s =
+          CheckFormat(flags.format, flags.output, !flags.layers.empty());
+      !s.ok()) {
+    return s;
   }
-  if (format != "text" && format != "dot" && format != "json") {
-    return UsageError(absl::StrCat("--format: unknown format '", format,
-                                   "': use text, dot or json"));
-  }
-  if (!flags.diff.empty() && format != "text") {
+  if (!flags.diff.empty() && flags.format != "text") {
     return UsageError("--diff: a difference is text: leave out --format");
   }
   return Layers(flags.layers).status();
@@ -253,7 +245,7 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
       command->add_option("--bucket", flags->bucket,
                           "the graph for this many tokens (default: the "
                           "largest)");
-  command->add_option("--format", flags->format, "text, dot or json")
+  command->add_option("--format", flags->format, FormatNames())
       ->capture_default_str();
   command->add_option("--layers", flags->layers,
                       "only the nodes of these blocks, A-B");

@@ -25,7 +25,7 @@ std::string Type(const Value& value) {
 }
 
 std::string Box(const Graph& graph, const std::vector<int>& numbers,
-                const Node& node, size_t place) {
+                const Node& node, size_t place, const CostOf& cost) {
   std::string label = Escape(node.op);
   if (!node.name.empty()) absl::StrAppend(&label, "\\n", Escape(node.name));
   for (ValueId id : node.inputs) {
@@ -40,12 +40,18 @@ std::string Box(const Graph& graph, const std::vector<int>& numbers,
   if (node.attributes.Has("kernel")) {
     absl::StrAppend(&label, "\\n", Escape(node.attributes.String("kernel")));
   }
+  if (cost) {
+    const ListedCost c = cost(node);
+    absl::StrAppend(&label, "\\n", c.operations, " operations, ", c.bytes,
+                    " bytes");
+  }
   return absl::StrCat("n", place, " [label=\"", label, "\"];\n");
 }
 
 }  // namespace
 
-std::string ToDot(const Graph& graph, const NodeFilter& show) {
+std::string ToDot(const Graph& graph, const NodeFilter& show,
+                  const CostOf& cost) {
   const std::vector<int> numbers = NumberValues(graph);
   const std::vector<bool> shown = ShownValues(graph, show);
   std::string text =
@@ -75,7 +81,7 @@ std::string ToDot(const Graph& graph, const NodeFilter& show) {
     if (show && !show(node)) continue;
     const int block = BlockOf(node.name);
     absl::StrAppend(&boxes[block], block >= 0 ? "    " : "  ",
-                    Box(graph, numbers, node, i));
+                    Box(graph, numbers, node, i, cost));
     for (ValueId id : node.inputs) {
       if (graph.IsWeight(id)) continue;
       if (source.count(id) == 0) {

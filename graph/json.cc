@@ -38,7 +38,7 @@ Json ValueJson(const Value& value, const std::string& id) {
 }
 
 Json NodeJson(const Graph& graph, const Node& node,
-              const std::vector<int>& numbers) {
+              const std::vector<int>& numbers, const CostOf& cost) {
   const auto labels = [&](const std::vector<ValueId>& ids) {
     Json list = Json::array();
     for (ValueId id : ids) list.push_back(ValueLabel(graph, numbers, id));
@@ -53,13 +53,18 @@ Json NodeJson(const Graph& graph, const Node& node,
     std::visit([&, &key = name](const auto& v) { attributes[key] = v; }, value);
   }
   json["attributes"] = std::move(attributes);
+  if (cost) {
+    const ListedCost c = cost(node);
+    json["cost"] = {{"bytes", c.bytes}, {"operations", c.operations}};
+  }
   if (node.scratch_offset >= 0) json["scratch_offset"] = node.scratch_offset;
   return json;
 }
 
 }  // namespace
 
-std::string ToJson(const Graph& graph, const NodeFilter& show) {
+std::string ToJson(const Graph& graph, const NodeFilter& show,
+                   const CostOf& cost) {
   const std::vector<int> numbers = NumberValues(graph);
   const std::vector<bool> shown = ShownValues(graph, show);
   Json json = {{"name", graph.name},
@@ -92,7 +97,7 @@ std::string ToJson(const Graph& graph, const NodeFilter& show) {
     if (show && !show(node)) {
       ++left_out;
     } else {
-      nodes.push_back(NodeJson(graph, node, numbers));
+      nodes.push_back(NodeJson(graph, node, numbers, cost));
     }
   }
   for (const auto& [name, value] : graph.outputs()) {

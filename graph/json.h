@@ -4,6 +4,7 @@
 //    "arena": {"bytes","lower_bound","sum_of_intermediates"}   once planned
 //    "values": [{"id","kind","name","dtype","shape","layout","offset"}],
 //    "nodes": [{"op","name","block","inputs","outputs","attributes",
+//               "cost": {"bytes","operations"},   of one step, where known
 //               "scratch_offset"}],
 //    "outputs": [{"name","value"}]}
 //
@@ -22,6 +23,7 @@ namespace weft {
 
 // With a filter: the nodes shown and the values they touch, and
 // "nodes_left_out".
-std::string ToJson(const Graph& graph, const NodeFilter& show = nullptr);
+std::string ToJson(const Graph& graph, const NodeFilter& show = nullptr,
+                   const CostOf& cost = nullptr);
 
 }  // namespace weft

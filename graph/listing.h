@@ -13,6 +13,14 @@ namespace weft {
 // Which nodes to write; empty: all.
 using NodeFilter = std::function<bool(const Node& node)>;
 
+// What a node costs in one step: bytes moved, and operations, a multiply-add
+// being two. For who knows the ops; empty: costs are not shown.
+struct ListedCost {
+  int64_t bytes = 0;
+  int64_t operations = 0;
+};
+using CostOf = std::function<ListedCost(const Node& node)>;
+
 // By value: its place in order of appearance (inputs, states, then results of
 // nodes in order); -1 for weights, which go by their names, and for values that
 // no node in the order makes. The same whatever part of the graph is shown.

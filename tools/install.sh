@@ -16,6 +16,7 @@ packages="
   libdnnl-dev
   libgmock-dev
   libgtest-dev
+  libonnx-dev
   libpcre2-dev
   libprotobuf-dev
   libutf8proc-dev
