@@ -1,4 +1,5 @@
 // weft dump: the graph at any point of the pipeline.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "cli/graph_diff.h"
 #include "cli/graph_formats.h"
 #include "cli/output.h"
+#include "cli/pipeline_page.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
@@ -48,23 +50,36 @@ absl::StatusOr<NodeFilter> Layers(const std::string& text) {
   });
 }
 
-absl::StatusOr<std::string> Write(const Graph& graph, const Flags& flags) {
+// `kernels`: what they were chosen with, if that is known.
+absl::StatusOr<std::string> Write(
+    const Graph& graph, const Flags& flags,
+    const std::optional<KernelOptions>& kernels = std::nullopt) {
   absl::StatusOr<NodeFilter> show = Layers(flags.layers);
   if (!show.ok()) return show.status();
+  if (flags.format == "html") {
+    PageOptions page;
+    page.source = flags.from_text.empty() ? flags.model : flags.from_text;
+    page.show = *show;
+    return GraphPage(graph, kernels, page);
+  }
   return WriteGraph(graph, flags.format, *show);
+}
+
+absl::Status NoBucket(int64_t tokens, const std::vector<int64_t>& buckets) {
+  return UsageError(absl::StrCat("--bucket: no bucket of ", tokens,
+                                 " tokens: there are ",
+                                 absl::StrJoin(buckets, ", ")));
 }
 
 // The plan's graph of this bucket.
 absl::StatusOr<Graph> PickBucket(const Plan& plan, const Flags& flags) {
   if (!flags.has_bucket) return plan.buckets.back();
-  std::vector<std::string> sizes;
+  std::vector<int64_t> sizes;
   for (const Graph& graph : plan.buckets) {
     if (graph.bounds.tokens == flags.bucket) return graph;
-    sizes.push_back(absl::StrCat(graph.bounds.tokens));
+    sizes.push_back(graph.bounds.tokens);
   }
-  return UsageError(absl::StrCat("--bucket: no bucket of ", flags.bucket,
-                                 " tokens: there are ",
-                                 absl::StrJoin(sizes, ", ")));
+  return NoBucket(flags.bucket, sizes);
 }
 
 class Pipeliner {
@@ -106,6 +121,25 @@ class Pipeliner {
   const ModelOptions& options_;
   const Flags& flags_;
 };
+
+absl::StatusOr<std::string> Page(const GgufFile& file,
+                                 const ModelOptions& options,
+                                 const Flags& flags) {
+  absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+  if (!show.ok()) return show.status();
+  const std::vector<int64_t>& buckets = options.compile.buckets;
+  PageOptions page;
+  page.source = flags.model;
+  page.show = *show;
+  page.bucket = flags.has_bucket ? flags.bucket : buckets.back();
+  page.stop_after = flags.after;
+  page.stop_before = flags.before;
+  if (std::find(buckets.begin(), buckets.end(), page.bucket) ==
+      buckets.end()) {
+    return NoBucket(page.bucket, buckets);
+  }
+  return PipelinePage(file, options, page);
+}
 
 absl::StatusOr<std::string> FromText(const Flags& flags) {
   absl::StatusOr<std::string> text = ReadTextFile(flags.from_text);
@@ -154,7 +188,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
     if (!plan.ok()) return plan.status();
     absl::StatusOr<Graph> graph = PickBucket(*plan, flags);
     if (!graph.ok()) return graph.status();
-    if (!inside) return Write(*graph, flags);
+    if (!inside) return Write(*graph, flags, KernelOptionsOf(plan->options));
     // Compiled again as it was.
     options.compile = plan->options;
     options.graph.context = plan->context();
@@ -169,6 +203,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
         "source is not the model that the plan was compiled from: ", model,
         ": it has other tensors than ", flags.model));
   }
+  if (flags.format == "html") return Page(*file, options, flags);
   Pipeliner pipeline(*file, options, flags);
   if (!flags.diff.empty()) {
     absl::StatusOr<NodeFilter> show = Layers(flags.layers);

@@ -1,0 +1,138 @@
+// What the page says in words: elements made of text, never of markup, since
+// names come from files.
+
+function element(tag, options = {}, ...children) {
+  const node = document.createElement(tag);
+  if (options.class) node.className = options.class;
+  if (options.text !== undefined) node.textContent = options.text;
+  if (options.click) node.addEventListener('click', options.click);
+  if (tag === 'button') node.type = 'button';
+  node.append(...children);
+  return node;
+}
+
+const listOf = (children) =>
+  element('ul', {}, ...children.map((child) => element('li', {}, child)));
+
+// Rows of [name, text or element]; those without content are left out.
+function tableOf(rows) {
+  const body = element('tbody');
+  for (const [name, content] of rows) {
+    if (content === '' || content === null || content === undefined) continue;
+    body.append(element('tr', {}, element('th', {text: name}),
+      element('td', {}, content)));
+  }
+  return element('table', {}, body);
+}
+
+const nodeTitle = (node) => node.name ? node.op + '  ' + node.name : node.op;
+
+function nodeLink(node, select) {
+  return element('button', {class: 'link', text: nodeTitle(node),
+    click: () => select(node)});
+}
+
+// Where a buffer lies and how long it lives.
+function placeText(buffer) {
+  return 'offset ' + buffer.offset + ', ' + bytesText(buffer.bytes) +
+    (buffer.first === buffer.last ? ', step ' + buffer.first :
+      ', steps ' + buffer.first + '..' + buffer.last);
+}
+
+// One operand or result: who makes it, its type, its place, its sources.
+function valueEntry(point, id, select, showReaders) {
+  const value = point.values.get(id);
+  const entry = element('div');
+  if (!value) {
+    entry.append(element('span', {class: 'muted', text: 'not shown'}));
+    return entry;
+  }
+  const maker = point.producer.get(id);
+  entry.append(maker && !showReaders ? nodeLink(maker, select) :
+    element('b', {text: value.name || (showReaders ? '' : 'value ' + id)}));
+  if (value.kind !== 'value') {
+    entry.append(' ', element('span', {class: 'muted', text: value.kind}));
+  }
+  entry.append(element('div', {class: 'type', text: value.type + ', ' +
+    bytesText(value.bytes)}));
+  if (value.sources.length > 0) {
+    entry.append(element('div', {class: 'muted',
+      text: 'made of ' + value.sources.join(', ')}));
+  }
+  const buffer = point.buffers.find((b) => b.value === id);
+  if (buffer) {
+    entry.append(element('div', {class: 'muted', text: placeText(buffer)}));
+  } else if (value.offset >= 0) {
+    entry.append(element('div', {class: 'muted',
+      text: 'view at offset ' + value.offset}));
+  }
+  if (showReaders) {
+    const readers = point.readers.get(id) || [];
+    if (readers.length > 0) {
+      entry.append(element('div', {class: 'muted', text: 'read by'}),
+        listOf(readers.slice(0, 40).map((node) => nodeLink(node, select))));
+    }
+    if (readers.length > 40) {
+      entry.append(element('div', {class: 'muted',
+        text: 'and ' + (readers.length - 40) + ' more'}));
+    }
+  }
+  return entry;
+}
+
+function nodeDetails(point, node, select) {
+  const status = point.status.get(node.id);
+  const title = element('h2', {text: node.op + ' '});
+  if (status) title.append(element('span', {class: 'tag ' + status, text: status}));
+  const parts = [title];
+  const scratch = point.buffers.find((b) => b.node === node.id);
+  const perByte = node.bytes > 0 ? node.operations / node.bytes : 0;
+  parts.push(tableOf([
+    ['name', node.name],
+    ['block', node.block >= 0 ? String(node.block) : ''],
+    ['step', String(point.step.get(node.id))],
+    ['kernel', node.kernel && element('span', {class: 'code', text: node.kernel})],
+    ['operations', countText(node.operations)],
+    ['bytes moved', bytesText(node.bytes) + (perByte > 0 ?
+      ', ' + perByte.toFixed(perByte < 10 ? 1 : 0) + ' operations each' : '')],
+    ['scratch', scratch ? placeText(scratch) : ''],
+  ]));
+  if (node.attributes.length > 0) {
+    parts.push(element('h3', {text: 'Attributes'}), tableOf(
+      node.attributes.map(([name, value]) =>
+        [name, element('span', {class: 'code', text: String(value)})])));
+  }
+  parts.push(element('h3', {text: 'Reads'}), listOf(
+    node.inputs.map((id) => valueEntry(point, id, select, false))));
+  parts.push(element('h3', {text: 'Makes'}), listOf(
+    node.outputs.map((id) => valueEntry(point, id, select, true))));
+  if (node.refused.length > 0) {
+    parts.push(element('h3', {text: 'Kernels refused before'}), listOf(
+      node.refused.map(([kernel, reason]) => element('div', {},
+        element('div', {class: 'code', text: kernel}),
+        element('div', {class: 'muted', text: reason})))));
+  }
+  return parts;
+}
+
+function blockDetails(item, select) {
+  return [element('h2', {text: 'blk.' + item.block}),
+    element('p', {class: 'muted', text: item.lines[1][0]}),
+    listOf(item.nodes.map((node) => nodeLink(node, select)))];
+}
+
+function overview(program, point) {
+  const ops = new Map();
+  for (const node of point.nodes) ops.set(node.op, (ops.get(node.op) || 0) + 1);
+  return [element('h2', {text: point.label}), tableOf([
+    ['nodes', point.nodes.length + (point.total > point.nodes.length ?
+      ' of ' + point.total : '')],
+    ['tokens', 'at most ' + program.tokens],
+    ['context', 'at most ' + program.context],
+    ['operations', countText(point.nodes.reduce((s, n) => s + n.operations, 0)) +
+      ' in a step of ' + program.tokens + ' tokens'],
+  ]), element('h3', {text: 'Ops'}), tableOf(
+    [...ops].sort((a, b) => b[1] - a[1]).map(([op, n]) => [String(n), op])),
+  element('p', {class: 'muted',
+    text: 'Select a node to see its types, kernel, cost and memory.'})];
+}

@@ -1,0 +1,390 @@
+// Where boxes and lines of the graph stand: a layered layout, block by block.
+//
+// A model is nearly a chain. Its blocks, and what stands between them, are
+// groups one below the other. In a group, a box stands one layer below the
+// lowest that it reads; lines that pass a layer get a place in it like a box
+// ("bend"); boxes of a layer are sorted by the middle of what they are joined
+// to, then moved as near to it as their order and sizes let them.
+
+const LAYER_GAP = 30, BOX_GAP = 22, GROUP_GAP = 34, GROUP_PAD = 16;
+const TITLE_HEIGHT = 26, LINE_HEIGHT = 15, CHAR_WIDTH = 7.3;
+const MOST_CHARS = 44;
+// An input with more readers is named in their boxes instead of joined to them.
+const MOST_LINES = 3;
+
+const shorten = (text) =>
+  text.length > MOST_CHARS ? text.slice(0, MOST_CHARS - 1) + '…' : text;
+
+// `lines` are [text, role]; the first is the title.
+function makeItem(kind, key, lines, rest) {
+  const item = {kind, key, lines: lines.map(([t, role]) => [shorten(t), role]),
+    x: 0, y: 0, ...rest};
+  const longest = Math.max(...item.lines.map(([text]) => text.length));
+  item.w = Math.max(90, longest * CHAR_WIDTH + 24);
+  item.h = 12 + item.lines.length * LINE_HEIGHT;
+  return item;
+}
+
+function nodeItem(point, node, isCrowded) {
+  const short = (name) => node.block >= 0 ?
+    name.replace('blk.' + node.block + '.', '') : name;
+  const lines = [[node.op, 'title']];
+  if (node.name) lines.push([short(node.name), 'name']);
+  for (const weight of weightsOf(point, node)) {
+    lines.push(['▪ ' + short(weight.name) + ' ' + weight.type, 'weight']);
+  }
+  const crowded = node.inputs.filter(isCrowded)
+    .map((id) => valueTitle(point, id));
+  if (crowded.length > 0) lines.push(['◂ ' + crowded.join(', '), 'input']);
+  if (node.kernel) lines.push([node.kernel, 'kernel']);
+  for (const id of node.outputs) {
+    const value = point.values.get(id);
+    if (value) lines.push(['→ ' + value.type, 'type']);
+  }
+  return makeItem('node', 'n' + node.id, lines,
+    {node, status: point.status.get(node.id)});
+}
+
+function blockItem(point, block, nodes) {
+  const count = (status) =>
+    nodes.filter((node) => point.status.get(node.id) === status).length;
+  const operations = nodes.reduce((sum, node) => sum + node.operations, 0);
+  const bytes = nodes.reduce((sum, node) => sum + node.bytes, 0);
+  const lines = [
+    ['▸ blk.' + block, 'title'],
+    [nodes.length + ' nodes, ' + countText(operations) + ' operations, ' +
+      bytesText(bytes), 'name']];
+  const changes = ['new', 'changed'].filter((status) => count(status) > 0);
+  if (changes.length > 0) {
+    lines.push([changes.map((s) => count(s) + ' ' + s).join(', '), changes[0]]);
+  }
+  return makeItem('block', 'b' + block, lines,
+    {block, nodes, status: changes[0]});
+}
+
+// The nodes in groups: a block, or what stands before, between or after blocks.
+function makeGroups(point) {
+  const groups = new Map(), blocks = new Set();
+  for (const node of point.nodes) {
+    if (node.block >= 0) blocks.add(node.block);
+    const key = node.block >= 0 ? 'b' + node.block : 'after' + blocks.size;
+    if (!groups.has(key)) groups.set(key, {key, block: node.block, nodes: []});
+    groups.get(key).nodes.push(node);
+  }
+  return [...groups.values()];
+}
+
+// Boxes of sources (inputs, states, values from elsewhere) and of outputs.
+function addEnds(point, groups, groupOf, isCrowded) {
+  const add = (group, item) => {
+    item.group = group;
+    group.items.push(item);
+    return item;
+  };
+  const sources = new Map();
+  for (const value of point.values.values()) {
+    const readers = point.readers.get(value.id) || [];
+    if (value.kind === 'weight' || point.producer.has(value.id)) continue;
+    if (readers.length === 0 && value.kind !== 'input') continue;
+    const homes = new Set(readers.map((node) => groupOf.get(node.id)));
+    let group = [...homes][0] || groups[0];
+    if (value.kind === 'input' && (homes.size > 1 || group.collapsed)) {
+      group = groups[0];
+    }
+    if (group.collapsed) continue;
+    const lines = [[value.name || valueTitle(point, value.id), 'title'],
+      [value.kind === 'value' ? 'from a block not shown' :
+        value.kind, 'name'],
+      [value.type, 'type']];
+    if (isCrowded(value.id)) lines[1][0] += ', ' + readers.length + ' readers';
+    sources.set(value.id, add(group,
+      makeItem('source', 'v' + value.id, lines, {value})));
+  }
+  for (const {name, id} of point.outputs) {
+    const producer = point.producer.get(id);
+    const group = producer && groupOf.get(producer.id);
+    if (!group || group.collapsed) continue;
+    const value = point.values.get(id);
+    add(group, makeItem('output', 'o' + name,
+      [[name, 'title'], ['output', 'name']], {value, reads: id}));
+  }
+  return sources;
+}
+
+// [value id, item that makes it, items that read it]
+function findEdges(point, itemOf, sources, outputs, isCrowded) {
+  const edges = [];
+  for (const value of point.values.values()) {
+    if (value.kind === 'weight' || isCrowded(value.id)) continue;
+    const producer = point.producer.get(value.id);
+    const from = producer ? itemOf.get(producer.id) : sources.get(value.id);
+    if (!from) continue;
+    const readers = new Set((point.readers.get(value.id) || [])
+      .map((node) => itemOf.get(node.id)));
+    for (const item of outputs) if (item.reads === value.id) readers.add(item);
+    readers.delete(from);
+    if (readers.size > 0) edges.push({id: value.id, from, readers});
+  }
+  return edges;
+}
+
+// Layers of the items of one group; `edges` end in it.
+function setLayers(group, edges) {
+  for (const item of group.items) item.layer = 0;
+  // Items of nodes stand in order of execution.
+  const into = new Map(group.items.map((item) => [item, []]));
+  for (const edge of edges) {
+    if (edge.from.group !== group) continue;
+    for (const reader of edge.readers) {
+      if (reader.group === group) into.get(reader).push(edge.from);
+    }
+  }
+  const isSource = (item) => item.kind === 'source';
+  for (const item of group.items) {
+    if (isSource(item)) continue;
+    for (const from of into.get(item)) {
+      if (!isSource(from)) item.layer = Math.max(item.layer, from.layer + 1);
+    }
+  }
+  // A source stands right above its first reader.
+  for (const edge of edges) {
+    if (!isSource(edge.from) || edge.from.group !== group) continue;
+    const here = [...edge.readers].filter((r) => r.group === group);
+    if (here.length === 0) continue;
+    edge.from.layer = Math.min(...here.map((r) => r.layer)) - 1;
+  }
+  const first = Math.min(...group.items.map((item) => item.layer));
+  for (const item of group.items) item.layer -= first;
+}
+
+// Boxes and bends of a group, in layers; each knows its neighbours above and
+// below. Gives the edge's bends a list: edge.bends.get(group) by layer.
+function makeLayers(group, edges) {
+  const depth = Math.max(...group.items.map((item) => item.layer)) + 1;
+  const layers = Array.from({length: depth}, () => []);
+  const placeOf = new Map();
+  for (const item of group.items) {
+    const place = {item, w: item.w, x: 0, up: [], down: []};
+    placeOf.set(item, place);
+    layers[item.layer].push(place);
+  }
+  const join = (above, below) => {
+    if (!above || !below) return;
+    above.down.push(below);
+    below.up.push(above);
+  };
+  for (const edge of edges) {
+    const inside = edge.from.group === group;
+    const here = [...edge.readers].filter((r) => r.group === group);
+    const leaves = inside && [...edge.readers].some((r) => r.group !== group);
+    const start = inside ? edge.from.layer : -1;
+    const end = leaves ? depth : Math.max(...here.map((r) => r.layer));
+    const bends = new Map();
+    let above = inside ? placeOf.get(edge.from) : null;
+    for (let layer = start + 1; layer <= end; ++layer) {
+      for (const reader of here) {
+        if (reader.layer === layer) join(above, placeOf.get(reader));
+      }
+      if (layer === end || layer >= depth) break;
+      const bend = {item: null, w: 10, x: 0, up: [], down: []};
+      join(above, bend);
+      layers[layer].push(bend);
+      bends.set(layer, bend);
+      above = bend;
+    }
+    edge.bends.set(group, bends);
+  }
+  return layers;
+}
+
+const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+
+// Moves the places of a layer as near to their wishes as their order and widths
+// let them (least squares: neighbours that would overlap are pooled).
+function settle(layer, wish) {
+  const pools = [];
+  let shift = 0;
+  layer.forEach((place, i) => {
+    if (i > 0) shift += (layer[i - 1].w + place.w) / 2 + BOX_GAP;
+    place.shift = shift;
+    let pool = {sum: wish(place) - shift, count: 1, first: i};
+    while (pools.length > 0 &&
+        pools[pools.length - 1].sum / pools[pools.length - 1].count >
+        pool.sum / pool.count) {
+      const left = pools.pop();
+      pool = {sum: left.sum + pool.sum, count: left.count + pool.count,
+        first: left.first};
+    }
+    pools.push(pool);
+  });
+  pools.forEach((pool, k) => {
+    const end = k + 1 < pools.length ? pools[k + 1].first : layer.length;
+    for (let i = pool.first; i < end; ++i) {
+      layer[i].x = pool.sum / pool.count + layer[i].shift;
+    }
+  });
+}
+
+function placeAcross(layers) {
+  const wish = (side) => (place) =>
+    place[side].length > 0 ? mean(place[side].map((p) => p.x)) : place.x;
+  const both = (place) => {
+    const near = place.up.concat(place.down);
+    return near.length > 0 ? mean(near.map((p) => p.x)) : place.x;
+  };
+  for (const layer of layers) settle(layer, () => 0);
+  for (let round = 0; round < 4; ++round) {
+    for (const [list, side] of [[layers, 'up'],
+      [[...layers].reverse(), 'down']]) {
+      for (const layer of list) {
+        const key = wish(side);
+        const keys = new Map(layer.map((place) => [place, key(place)]));
+        layer.sort((a, b) => keys.get(a) - keys.get(b));
+        settle(layer, key);
+      }
+    }
+  }
+  for (let round = 0; round < 3; ++round) {
+    for (const layer of layers) settle(layer, both);
+  }
+}
+
+// Gives the items of a group their places; `top` is where it begins. Returns
+// where it ends.
+function placeGroup(group, layers, top) {
+  let y = top + (group.framed ? TITLE_HEIGHT + GROUP_PAD : 0);
+  let left = Infinity, right = -Infinity;
+  group.layerTop = [];
+  group.layerBottom = [];
+  for (const layer of layers) {
+    const height = Math.max(10, ...layer.map((p) => p.item ? p.item.h : 0));
+    group.layerTop.push(y);
+    group.layerBottom.push(y + height);
+    for (const place of layer) {
+      left = Math.min(left, place.x - place.w / 2);
+      right = Math.max(right, place.x + place.w / 2);
+      if (!place.item) continue;
+      place.item.x = place.x - place.w / 2;
+      place.item.y = y + (height - place.item.h) / 2;
+    }
+    y += height + LAYER_GAP;
+  }
+  const pad = group.framed ? GROUP_PAD : 0;
+  group.x = left - pad;
+  group.y = top;
+  group.w = right - left + 2 * pad;
+  group.h = y - LAYER_GAP + pad - top;
+  return group.y + group.h;
+}
+
+// The points of each line, from the bottom of a box to the top of another.
+function drawLines(edges) {
+  const lines = [];
+  for (const edge of edges) {
+    for (const to of edge.readers) {
+      const points = [[edge.from.x + edge.from.w / 2, edge.from.y + edge.from.h]];
+      const follow = (group, from, until) => {
+        const bends = edge.bends.get(group);
+        if (!bends) return;
+        for (const [layer, bend] of bends) {
+          if (layer <= from || layer >= until) continue;
+          points.push([bend.x, group.layerTop[layer]]);
+          points.push([bend.x, group.layerBottom[layer]]);
+        }
+      };
+      if (edge.from.group === to.group) {
+        follow(to.group, edge.from.layer, to.layer);
+      } else {
+        follow(edge.from.group, edge.from.layer, Infinity);
+        follow(to.group, -1, to.layer);
+      }
+      points.push([to.x + to.w / 2, to.y]);
+      lines.push({id: edge.id, from: edge.from, to, points});
+    }
+  }
+  spreadEnds(lines, 'to', (line) => line.points.length - 1);
+  spreadEnds(lines, 'from', () => 0);
+  for (const line of lines) {
+    const xs = line.points.map((p) => p[0]), ys = line.points.map((p) => p[1]);
+    line.x = Math.min(...xs);
+    line.y = Math.min(...ys);
+    line.w = Math.max(...xs) - line.x;
+    line.h = Math.max(...ys) - line.y;
+  }
+  return lines;
+}
+
+// Lines that meet at a box end side by side, in order of where they come from;
+// those of one value leave a box together.
+function spreadEnds(lines, end, at) {
+  const byItem = new Map();
+  for (const line of lines) {
+    if (!byItem.has(line[end])) byItem.set(line[end], []);
+    byItem.get(line[end]).push(line);
+  }
+  for (const [item, list] of byItem) {
+    const next = (line) => line.points[at(line) === 0 ? 1 : at(line) - 1][0];
+    const keys = end === 'from' ? [...new Set(list.map((l) => l.id))] : list;
+    if (keys.length < 2) continue;
+    const first = (key) => end === 'from' ?
+      next(list.find((line) => line.id === key)) : next(key);
+    keys.sort((a, b) => first(a) - first(b));
+    const gap = Math.min(26, item.w * 0.7 / keys.length);
+    for (const line of list) {
+      const i = keys.indexOf(end === 'from' ? line.id : line);
+      line.points[at(line)][0] += (i - (keys.length - 1) / 2) * gap;
+    }
+  }
+}
+
+// The picture of a point, with the blocks in `open` opened:
+// {items, lines, groups, itemOf (by id of the node), sources (by id of the
+// value), x, y, w, h}.
+function layoutGraph(point, open) {
+  const groups = makeGroups(point);
+  const isCrowded = (id) => {
+    const value = point.values.get(id);
+    return value !== undefined && value.kind === 'input' &&
+      (point.readers.get(id) || []).length > MOST_LINES;
+  };
+  if (groups.length === 0 || groups[0].block >= 0) {
+    groups.unshift({key: 'after0', block: -1, nodes: []});
+  }
+  const itemOf = new Map(), groupOf = new Map();
+  for (const group of groups) {
+    group.collapsed = group.block >= 0 && !open.has(group.block);
+    group.framed = group.block >= 0 && !group.collapsed;
+    group.items = group.collapsed ?
+      [blockItem(point, group.block, group.nodes)] :
+      group.nodes.map((node) => nodeItem(point, node, isCrowded));
+    for (const item of group.items) item.group = group;
+    group.nodes.forEach((node, i) => {
+      groupOf.set(node.id, group);
+      itemOf.set(node.id, group.items[group.collapsed ? 0 : i]);
+    });
+  }
+  const sources = addEnds(point, groups, groupOf, isCrowded);
+  const full = groups.filter((group) => group.items.length > 0);
+  const items = full.flatMap((group) => group.items);
+  const edges = findEdges(point, itemOf, sources,
+    items.filter((item) => item.kind === 'output'), isCrowded);
+  for (const edge of edges) edge.bends = new Map();
+  const touching = new Map(full.map((group) => [group, []]));
+  for (const edge of edges) {
+    for (const group of new Set([edge.from.group,
+      ...[...edge.readers].map((r) => r.group)])) {
+      touching.get(group).push(edge);
+    }
+  }
+  let y = 0;
+  for (const group of full) {
+    setLayers(group, touching.get(group));
+    const layers = makeLayers(group, touching.get(group));
+    placeAcross(layers);
+    y = placeGroup(group, layers, y) + GROUP_GAP;
+  }
+  const x = Math.min(0, ...full.map((g) => g.x));
+  return {items, lines: drawLines(edges), groups: full, itemOf, sources, x,
+    y: 0, w: Math.max(0, ...full.map((g) => g.x + g.w)) - x,
+    h: Math.max(0, y - GROUP_GAP)};
+}
