@@ -63,7 +63,7 @@ int Spawn(const std::vector<std::string>& command, const Pipe& in,
   posix_spawn_file_actions_adddup2(&files, in.read_end(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, out.write_end(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, err.write_end(), STDERR_FILENO);
-  // This process may ignore the signal of a closed pipe; the child should not.
+  // This process ignores the signal of a closed pipe; the child should not.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;

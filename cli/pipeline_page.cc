@@ -23,7 +23,7 @@ std::string GraphPage(const Graph& graph,
                       const std::optional<KernelOptions>& kernels,
                       const PageOptions& page) {
   ProgramData data(Title(page.source), kernels, page.show);
-  data.Add("the graph", graph, false);
+  data.Add("the graph", graph);
   return HtmlPage(data.ToJson());
 }
 
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
                                          const PageOptions& page) {
   ProgramData data(Title(page.source), KernelOptionsOf(options.compile),
                    page.show);
-  bool in_bucket = false, done = false;
+  bool done = false;
   const auto observe = [&](const std::string& pass, int64_t bucket,
                            const Graph& graph) {
     done = done || (!pass.empty() && pass == page.stop_before);
@@ -45,8 +45,7 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
     // What the bucket's graph comes from is told in its numbers.
     Graph shown = graph;
     shown.bounds.tokens = shown.bounds.rows = page.bucket;
-    data.Add(label, shown, bucket != 0 && !in_bucket);
-    in_bucket = bucket != 0;
+    data.Add(label, shown);
   };
   absl::StatusOr<Plan> plan =
       CompileModel(file, options, observe,

@@ -138,7 +138,7 @@ class ArenaView {
     context.setLineDash([]);
     if (!node || box.w < 60 || box.h < 14) return;
     const room = Math.floor((box.w - 8) / CHAR_WIDTH);
-    const text = node.name || node.op;
+    const text = node.name.replace(/^blk\.\d+\./, '') || node.op;
     context.fillStyle = colours.text;
     context.fillText(text.length > room ? text.slice(0, room - 1) + '…' : text,
       box.x + 4, box.y + box.h / 2);

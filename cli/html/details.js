@@ -93,7 +93,7 @@ function nodeDetails(point, node, select) {
     ['step', String(point.step.get(node.id))],
     ['kernel', node.kernel && element('span', {class: 'code', text: node.kernel})],
     ['operations', countText(node.operations)],
-    ['bytes moved', bytesText(node.bytes) + (perByte > 0 ?
+    ['bytes', bytesText(node.bytes) + (perByte > 0 ?
       ', ' + perByte.toFixed(perByte < 10 ? 1 : 0) + ' operations each' : '')],
     ['scratch', scratch ? placeText(scratch) : ''],
   ]));

@@ -7,7 +7,7 @@ const FAMILIES = [
   ['rounding and packing', /quantize|pack|concat|interleave/, 48],
   ['positions and cache', /rope|kv_write/, 18],
   ['rows', /embed|take_rows|slice/, 185],
-  ['others', /(?:)/, 320],
+  ['element by element', /(?:)/, 320],
 ];
 const familyOf = (op) => FAMILIES.find(([, pattern]) => pattern.test(op));
 

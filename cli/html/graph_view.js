@@ -2,7 +2,7 @@
 
 const FONT = 'ui-monospace, Menlo, Consolas, monospace';
 // Below these scales text is too small to read, and is left out.
-const TEXT_SCALE = 0.45, TITLE_SCALE = 0.2;
+const TEXT_SCALE = 0.45, TITLE_SCALE = 0.2, READABLE_SCALE = 0.62;
 
 const overlaps = (a, b) =>
   a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
@@ -52,20 +52,23 @@ class GraphView {
 
   // All of it.
   fit() {
-    const {x, y, w, h} = this.layout;
+    const {w, h} = this.layout;
     const width = this.surface.width - 40, height = this.surface.height - 90;
     this.scale = Math.min(1, width / Math.max(w, 1), height / Math.max(h, 1));
-    this.x = 20 + (width - w * this.scale) / 2 - x * this.scale;
-    this.y = 50 - y * this.scale;
+    this.x = 20 + (width - w * this.scale) / 2;
+    this.y = 50 + (height - h * this.scale) / 2;
     this.surface.change();
   }
 
-  // Its beginning, as wide as it is but readable.
+  // All of it where that is readable, else its first column.
   start() {
-    const {x, w} = this.layout;
+    this.fit();
+    if (this.scale >= READABLE_SCALE) return;
+    const first = this.layout.groups.filter((group) => group.column === 0);
+    const w = Math.max(...first.map((group) => group.x + group.w));
     const width = this.surface.width - 40;
-    this.scale = Math.min(1, Math.max(0.5, width / Math.max(w, 1)));
-    this.x = 20 + (width - w * this.scale) / 2 - x * this.scale;
+    this.scale = Math.min(1, Math.max(READABLE_SCALE, width / w));
+    this.x = 20 + Math.max(0, (width - w * this.scale) / 2);
     this.y = 54;
     this.surface.change();
   }
@@ -168,7 +171,7 @@ class GraphView {
     for (let i = 1; i < points.length; ++i) {
       const [x0, y0] = points[i - 1], [x1, y1] = points[i];
       const middle = (y0 + y1) / 2;
-      if (x0 === x1) context.lineTo(x1, y1);
+      if (x0 === x1 || y0 === y1) context.lineTo(x1, y1);
       else context.bezierCurveTo(x0, middle, x1, middle, x1, y1);
     }
     context.stroke();
@@ -185,6 +188,7 @@ class GraphView {
     const isNode = item.kind === 'node';
     context.fillStyle = isNode ? colours.light(item.node.op) :
       item.kind === 'block' ? colours.block : colours.box;
+    context.lineJoin = 'round';
     context.strokeStyle = isNode ? colours.strong(item.node.op) : colours.edge;
     context.lineWidth = 1;
     if (this.matches.has(item.key)) {
@@ -210,7 +214,7 @@ class GraphView {
     item.lines.forEach(([text, role], i) => {
       if (i > 0 && this.scale < TEXT_SCALE) return;
       context.font = (role === 'title' ? 'bold ' : '') + '12px ' + FONT;
-      context.fillStyle = role === 'title' ? colours.text :
+      context.fillStyle = role === 'title' || isNode ? colours.text :
         colours[role] || colours.muted;
       context.fillText(text, item.x + 12, item.y + 7 + i * LINE_HEIGHT);
     });

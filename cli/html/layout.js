@@ -1,12 +1,14 @@
 // Where boxes and lines of the graph stand: a layered layout, block by block.
 //
 // A model is nearly a chain. Its blocks, and what stands between them, are
-// groups one below the other. In a group, a box stands one layer below the
+// groups one below the other, in as many columns as make the whole about as
+// wide and high as the screen. In a group, a box stands one layer below the
 // lowest that it reads; lines that pass a layer get a place in it like a box
 // ("bend"); boxes of a layer are sorted by the middle of what they are joined
 // to, then moved as near to it as their order and sizes let them.
 
 const LAYER_GAP = 30, BOX_GAP = 22, GROUP_GAP = 34, GROUP_PAD = 16;
+const COLUMN_GAP = 70;
 const TITLE_HEIGHT = 26, LINE_HEIGHT = 15, CHAR_WIDTH = 7.3;
 const MOST_CHARS = 44;
 // An input with more readers is named in their boxes instead of joined to them.
@@ -186,7 +188,7 @@ function makeLayers(group, edges) {
         if (reader.layer === layer) join(above, placeOf.get(reader));
       }
       if (layer === end || layer >= depth) break;
-      const bend = {item: null, w: 10, x: 0, up: [], down: []};
+      const bend = {item: null, chain: edge.id, w: 10, x: 0, up: [], down: []};
       join(above, bend);
       layers[layer].push(bend);
       bends.set(layer, bend);
@@ -200,14 +202,16 @@ function makeLayers(group, edges) {
 const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
 
 // Moves the places of a layer as near to their wishes as their order and widths
-// let them (least squares: neighbours that would overlap are pooled).
-function settle(layer, wish) {
+// let them (least squares: neighbours that would overlap are pooled). Bends
+// weigh more than boxes where lines are to be straight.
+function settle(layer, wish, bendWeight = 1) {
   const pools = [];
   let shift = 0;
   layer.forEach((place, i) => {
     if (i > 0) shift += (layer[i - 1].w + place.w) / 2 + BOX_GAP;
     place.shift = shift;
-    let pool = {sum: wish(place) - shift, count: 1, first: i};
+    const weight = place.item ? 1 : bendWeight;
+    let pool = {sum: (wish(place) - shift) * weight, count: weight, first: i};
     while (pools.length > 0 &&
         pools[pools.length - 1].sum / pools[pools.length - 1].count >
         pool.sum / pool.count) {
@@ -247,34 +251,98 @@ function placeAcross(layers) {
   for (let round = 0; round < 3; ++round) {
     for (const layer of layers) settle(layer, both);
   }
+  // Bends of one line stand below each other, where the widest layer lets them.
+  for (let round = 0; round < 3; ++round) {
+    const straight = new Map();
+    for (const place of layers.flat()) {
+      if (place.item) continue;
+      const chain = straight.get(place.chain) || [];
+      chain.push(place.x);
+      straight.set(place.chain, chain);
+    }
+    for (const layer of layers) {
+      settle(layer, (place) => {
+        if (place.item) return both(place);
+        const xs = straight.get(place.chain);
+        return mean(xs) > 0 ? Math.max(...xs) : Math.min(...xs);
+      }, 8);
+    }
+  }
 }
 
-// Gives the items of a group their places; `top` is where it begins. Returns
-// where it ends.
-function placeGroup(group, layers, top) {
+// How far a group reaches from its middle, and how high it is.
+function measureGroup(group, layers) {
+  const places = layers.flat(), pad = group.framed ? GROUP_PAD : 0;
+  group.left = Math.min(...places.map((p) => p.x - p.w / 2)) - pad;
+  group.right = Math.max(...places.map((p) => p.x + p.w / 2)) + pad;
+  group.h = layers.reduce((sum, layer) => sum + layerHeight(layer), 0) +
+    LAYER_GAP * (layers.length - 1) +
+    (group.framed ? TITLE_HEIGHT + 2 * GROUP_PAD : 0);
+}
+
+const layerHeight = (layer) =>
+  Math.max(10, ...layer.map((place) => place.item ? place.item.h : 0));
+
+// Groups into columns: the number of the column of each.
+function makeColumns(groups, aspect) {
+  const total = groups.reduce((sum, group) => sum + group.h + GROUP_GAP, 0);
+  const width = Math.max(...groups.map((g) => g.right - g.left)) + COLUMN_GAP;
+  const columns = Math.max(1, Math.round(Math.sqrt(aspect * total / width)));
+  let above = 0;
+  for (const group of groups) {
+    group.column = Math.min(columns - 1,
+      Math.floor((above + group.h / 2) / total * columns));
+    above += group.h + GROUP_GAP;
+  }
+}
+
+// Gives the items of a group their places; `middle` and `top` are the group's.
+function placeGroup(group, layers, middle, top) {
   let y = top + (group.framed ? TITLE_HEIGHT + GROUP_PAD : 0);
-  let left = Infinity, right = -Infinity;
   group.layerTop = [];
   group.layerBottom = [];
   for (const layer of layers) {
-    const height = Math.max(10, ...layer.map((p) => p.item ? p.item.h : 0));
+    const height = layerHeight(layer);
     group.layerTop.push(y);
     group.layerBottom.push(y + height);
     for (const place of layer) {
-      left = Math.min(left, place.x - place.w / 2);
-      right = Math.max(right, place.x + place.w / 2);
+      place.x += middle;
       if (!place.item) continue;
       place.item.x = place.x - place.w / 2;
       place.item.y = y + (height - place.item.h) / 2;
     }
     y += height + LAYER_GAP;
   }
-  const pad = group.framed ? GROUP_PAD : 0;
-  group.x = left - pad;
+  group.x = middle + group.left;
   group.y = top;
-  group.w = right - left + 2 * pad;
-  group.h = y - LAYER_GAP + pad - top;
-  return group.y + group.h;
+  group.w = group.right - group.left;
+}
+
+// All groups; returns the size of the whole.
+function placeGroups(groups, layersOf, aspect) {
+  for (const group of groups) measureGroup(group, layersOf.get(group));
+  makeColumns(groups, aspect);
+  let x = 0, h = 0;
+  for (const column of new Set(groups.map((group) => group.column))) {
+    const here = groups.filter((group) => group.column === column);
+    const middle = x - Math.min(...here.map((group) => group.left));
+    let y = 0;
+    for (const group of here) {
+      placeGroup(group, layersOf.get(group), middle, y);
+      group.columnX = x;
+      y += group.h + GROUP_GAP;
+    }
+    h = Math.max(h, y - GROUP_GAP);
+    x = middle + Math.max(...here.map((group) => group.right)) + COLUMN_GAP;
+  }
+  return {w: x - COLUMN_GAP, h};
+}
+
+// From the bottom of a column to the top of another, through the gap before it.
+function turn(from, to, points) {
+  const below = from.y + from.h + GROUP_GAP / 2, above = to.y - GROUP_GAP / 2;
+  const gap = to.columnX - COLUMN_GAP / 2;
+  points.push([points[points.length - 1][0], below], [gap, below], [gap, above]);
 }
 
 // The points of each line, from the bottom of a box to the top of another.
@@ -296,6 +364,9 @@ function drawLines(edges) {
         follow(to.group, edge.from.layer, to.layer);
       } else {
         follow(edge.from.group, edge.from.layer, Infinity);
+        if (edge.from.group.column !== to.group.column) {
+          turn(edge.from.group, to.group, points);
+        }
         follow(to.group, -1, to.layer);
       }
       points.push([to.x + to.w / 2, to.y]);
@@ -337,10 +408,10 @@ function spreadEnds(lines, end, at) {
   }
 }
 
-// The picture of a point, with the blocks in `open` opened:
-// {items, lines, groups, itemOf (by id of the node), sources (by id of the
-// value), x, y, w, h}.
-function layoutGraph(point, open) {
+// The picture of a point, with the blocks in `open` opened, for a screen that is
+// `aspect` times as wide as high: {items, lines, groups, itemOf (by id of the
+// node), sources (by id of the value), w, h}; it begins at 0, 0.
+function layoutGraph(point, open, aspect) {
   const groups = makeGroups(point);
   const isCrowded = (id) => {
     const value = point.values.get(id);
@@ -376,15 +447,12 @@ function layoutGraph(point, open) {
       touching.get(group).push(edge);
     }
   }
-  let y = 0;
+  const layersOf = new Map();
   for (const group of full) {
     setLayers(group, touching.get(group));
-    const layers = makeLayers(group, touching.get(group));
-    placeAcross(layers);
-    y = placeGroup(group, layers, y) + GROUP_GAP;
+    layersOf.set(group, makeLayers(group, touching.get(group)));
+    placeAcross(layersOf.get(group));
   }
-  const x = Math.min(0, ...full.map((g) => g.x));
-  return {items, lines: drawLines(edges), groups: full, itemOf, sources, x,
-    y: 0, w: Math.max(0, ...full.map((g) => g.x + g.w)) - x,
-    h: Math.max(0, y - GROUP_GAP)};
+  const size = placeGroups(full, layersOf, aspect);
+  return {items, lines: drawLines(edges), groups: full, itemOf, sources, ...size};
 }

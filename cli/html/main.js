@@ -35,7 +35,8 @@ const arenaView = new ArenaView($('arena-canvas'), {
 // A new layout; what was in the middle of the screen stays there.
 function arrange() {
   const anchor = layout && (state.item || graphView.middleItem());
-  layout = layoutGraph(state.point, state.open);
+  const {width, height} = graphView.surface;
+  layout = layoutGraph(state.point, state.open, width / Math.max(1, height));
   const same = anchor && layout.items.find((item) => item.key === anchor.key ||
     (anchor.node && layout.itemOf.get(anchor.node.id) === item) ||
     (anchor.block !== undefined && item.node && item.node.block === anchor.block));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -14,6 +15,20 @@ using Json = nlohmann::json;
 
 std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const char* KindName(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kInput:
+      return "input";
+    case ValueKind::kWeight:
+      return "weight";
+    case ValueKind::kState:
+      return "state";
+    case ValueKind::kTemporary:
+      break;
+  }
+  return "value";
 }
 
 // The weights that a value is computed from, if it is from nothing else.
@@ -52,35 +67,30 @@ ProgramData::ProgramData(std::string title,
       options_(std::move(options)),
       show_(std::move(show)) {}
 
-// Compact() renumbers but keeps names, and the order of nodes.
-void ProgramData::FollowCompact() {
-  Graph compact = last_.Compact();
-  std::map<std::string, int> by_name;
-  for (ValueId id = 0; id < last_.value_count(); ++id) {
-    const Value& value = last_.value(id);
-    if (value.kind != ValueKind::kTemporary) {
-      by_name[value.name] = value_ids_[id];
+void ProgramData::NameAll(const Graph& graph) {
+  std::map<std::string, int> seen;
+  const auto id_of = [&](std::string key) {
+    absl::StrAppend(&key, std::string(1, '\0'), seen[key]++);
+    return ids_.emplace(std::move(key), static_cast<int>(ids_.size()))
+        .first->second;
+  };
+  value_ids_.assign(graph.value_count(), -1);
+  node_ids_.assign(graph.node_count(), -1);
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kTemporary) continue;
+    value_ids_[id] = id_of(absl::StrCat(KindName(value.kind), " ", value.name));
+  }
+  for (NodeId n : graph.order()) {
+    const Node& node = graph.node(n);
+    const std::string key =
+        absl::StrCat("node ", node.op, std::string(1, '\0'), node.name);
+    node_ids_[n] = id_of(key);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      value_ids_[node.outputs[i]] =
+          id_of(absl::StrCat("result ", node_ids_[n], " ", i));
     }
   }
-  std::vector<int> value_ids(compact.value_count(), -1);
-  std::vector<int> node_ids(compact.node_count(), -1);
-  for (ValueId id = 0; id < compact.value_count(); ++id) {
-    const Value& value = compact.value(id);
-    if (value.kind != ValueKind::kTemporary) {
-      value_ids[id] = by_name[value.name];
-    }
-  }
-  for (size_t i = 0; i < compact.order().size(); ++i) {
-    const NodeId from = last_.order()[i], to = compact.order()[i];
-    node_ids[to] = node_ids_[from];
-    for (size_t k = 0; k < compact.node(to).outputs.size(); ++k) {
-      value_ids[compact.node(to).outputs[k]] =
-          value_ids_[last_.node(from).outputs[k]];
-    }
-  }
-  value_ids_ = std::move(value_ids);
-  node_ids_ = std::move(node_ids);
-  last_ = std::move(compact);
 }
 
 // Of a weight that this point has and the last one made with nodes: a pass
@@ -102,12 +112,8 @@ std::vector<std::string> ProgramData::SourcesOf(
 
 int ProgramData::Record(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
-  const char* kind = value.kind == ValueKind::kInput    ? "input"
-                     : value.kind == ValueKind::kWeight ? "weight"
-                     : value.kind == ValueKind::kState  ? "state"
-                                                        : "value";
   Json record = {value_ids_[id],
-                 strings_.Index(kind),
+                 strings_.Index(KindName(value.kind)),
                  strings_.Index(value.name),
                  strings_.Index(value.type.ToString()),
                  StorageBytes(value.type, graph.bounds),
@@ -175,21 +181,15 @@ Json ProgramData::Buffers(const Graph& graph,
   return buffers;
 }
 
-void ProgramData::Add(const std::string& label, const Graph& graph,
-                      bool compacted) {
-  if (compacted) FollowCompact();
-  const bool first = points_.empty();
-  for (ValueId id = static_cast<ValueId>(value_ids_.size());
-       id < graph.value_count(); ++id) {
-    value_ids_.push_back(next_value_++);
-    if (!first && graph.IsWeight(id)) {
-      const std::string& name = graph.value(id).name;
-      std::vector<std::string> sources = SourcesOf(name);
-      if (sources.size() > 1) sources_[name] = std::move(sources);
+void ProgramData::Add(const std::string& label, const Graph& graph) {
+  NameAll(graph);
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (!graph.IsWeight(id) || value_records_.count(value_ids_[id]) > 0) {
+      continue;
     }
-  }
-  while (node_ids_.size() < static_cast<size_t>(graph.node_count())) {
-    node_ids_.push_back(next_node_++);
+    const std::string& name = graph.value(id).name;
+    std::vector<std::string> sources = SourcesOf(name);
+    if (sources.size() > 1) sources_[name] = std::move(sources);
   }
 
   const std::vector<bool> shown = ShownValues(graph, show_);

@@ -15,9 +15,10 @@
 //                bound, sum], "buffers": [[value id, node id, offset, bytes,
 //                first step, last step]...]}
 //
-// Ids of values and nodes stay the same from point to point. A record is one
-// form of a value or node: one that a pass alters gets a new record with the
-// old id. A point lists the value records that are new in it; those of earlier
+// Ids of values and nodes stay the same from point to point: what has the same
+// kind or op and the same name is the same, the second of that name the second.
+// A record is one form of a value or node: one that a pass alters gets a new
+// record with the old id. A point lists the value records that are new in it; those of earlier
 // points hold on. -1 stands for none; an offset or bytes are in bytes.
 #pragma once
 
@@ -44,10 +45,8 @@ class ProgramData {
   ProgramData(std::string title, std::optional<KernelOptions> options,
               NodeFilter show);
 
-  // The next point. The graph is verified; it is the last one's, with
-  // whatever a pass did to it, or, where `compacted`, what it did to the last
-  // one's Compact().
-  void Add(const std::string& label, const Graph& graph, bool compacted);
+  // The next point. The graph is verified.
+  void Add(const std::string& label, const Graph& graph);
 
   nlohmann::json ToJson() const;
 
@@ -63,7 +62,7 @@ class ProgramData {
     nlohmann::json entries_ = nlohmann::json::array();
   };
 
-  void FollowCompact();
+  void NameAll(const Graph& graph);
   std::vector<std::string> SourcesOf(const std::string& weight) const;
   int Record(const Graph& graph, ValueId id);
   int Record(const Graph& graph, NodeId id, const Node& node);
@@ -74,9 +73,10 @@ class ProgramData {
   const std::optional<KernelOptions> options_;
   const NodeFilter show_;
   Graph last_;
-  // By id in last_: the page's id.
+  // The page's ids: by what makes a value or node the same, and by id in the
+  // graph at hand.
+  std::map<std::string, int> ids_;
   std::vector<int> value_ids_, node_ids_;
-  int next_value_ = 0, next_node_ = 0;
   // By the page's id of a value: its record now.
   std::map<int, int> value_records_;
   // By the name of a weight that passes made: the weights it was made of.
