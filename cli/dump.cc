@@ -134,8 +134,7 @@ absl::StatusOr<std::string> Page(const GgufFile& file,
   page.bucket = flags.has_bucket ? flags.bucket : buckets.back();
   page.stop_after = flags.after;
   page.stop_before = flags.before;
-  if (std::find(buckets.begin(), buckets.end(), page.bucket) ==
-      buckets.end()) {
+  if (std::find(buckets.begin(), buckets.end(), page.bucket) == buckets.end()) {
     return NoBucket(page.bucket, buckets);
   }
   return PipelinePage(file, options, page);
@@ -188,7 +187,10 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
     if (!plan.ok()) return plan.status();
     absl::StatusOr<Graph> graph = PickBucket(*plan, flags);
     if (!graph.ok()) return graph.status();
-    if (!inside) return Write(*graph, flags, KernelOptionsOf(plan->options));
+    // A page can show the way to it.
+    if (!inside && (flags.format != "html" || flags.source.empty())) {
+      return Write(*graph, flags, KernelOptionsOf(plan->options));
+    }
     // Compiled again as it was.
     options.compile = plan->options;
     options.graph.context = plan->context();
@@ -280,7 +282,11 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
       command->add_option("--bucket", flags->bucket,
                           "the graph for this many tokens (default: the "
                           "largest)");
-  command->add_option("--format", flags->format, FormatNames())
+  command
+      ->add_option("--format", flags->format,
+                   "text, dot and json; svg: a picture by Graphviz; html: a "
+                   "page with the graphs of the whole pipeline; pb: a "
+                   "message (graph/graph.proto); onnx: for viewers")
       ->capture_default_str();
   command->add_option("--layers", flags->layers,
                       "only the nodes of these blocks, A-B");
@@ -291,7 +297,8 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
                       "reads a graph from this file, verifies and prints it; "
                       "- is stdin");
   command->add_option("--source", flags->source,
-                      "the model file that a .weft was compiled from");
+                      "the model file that a .weft was compiled from: for "
+                      "--after, --before, --diff, and the pipeline in html");
   flags->compile.AddTo(*command);
   command->callback([flags, model, bucket, &common, action] {
     flags->has_bucket = bucket->count() > 0;

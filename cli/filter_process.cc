@@ -88,9 +88,8 @@ absl::StatusOr<std::string> FilterThrough(
   int error = in.Open() && out.Open() && err.Open() ? 0 : errno;
   if (error == 0) error = Spawn(command, in, out, err, &child);
   if (error != 0) {
-    const std::string reason =
-        absl::StrCat("cannot start program: ", program, ": ",
-                     std::strerror(error));
+    const std::string reason = absl::StrCat("cannot start program: ", program,
+                                            ": ", std::strerror(error));
     return error == ENOENT ? absl::NotFoundError(reason)
                            : absl::UnavailableError(reason);
   }
@@ -126,10 +125,9 @@ absl::StatusOr<std::string> FilterThrough(
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return result;
-  std::string how =
-      WIFSIGNALED(status)
-          ? absl::StrCat("signal ", WTERMSIG(status))
-          : absl::StrCat("exit code ", WEXITSTATUS(status));
+  std::string how = WIFSIGNALED(status)
+                        ? absl::StrCat("signal ", WTERMSIG(status))
+                        : absl::StrCat("exit code ", WEXITSTATUS(status));
   const std::string line = complaint.substr(0, complaint.find('\n'));
   if (!line.empty()) absl::StrAppend(&how, ": ", line);
   return absl::UnavailableError(

@@ -26,7 +26,7 @@ const std::vector<std::string>& Formats() {
 }
 
 // Messages: bytes for programs.
-bool IsBinary(const std::string& format) { 
+bool IsBinary(const std::string& format) {
   return format == "pb" || format == "onnx";
 }
 

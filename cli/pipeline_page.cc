@@ -47,10 +47,9 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
     shown.bounds.tokens = shown.bounds.rows = page.bucket;
     data.Add(label, shown);
   };
-  absl::StatusOr<Plan> plan =
-      CompileModel(file, options, observe,
-                   page.stop_before.empty() ? page.stop_after
-                                            : page.stop_before);
+  absl::StatusOr<Plan> plan = CompileModel(
+      file, options, observe,
+      page.stop_before.empty() ? page.stop_after : page.stop_before);
   if (!plan.ok()) return plan.status();
   return HtmlPage(data.ToJson());
 }

@@ -228,9 +228,10 @@ int64_t ValueOperations(const Graph& graph, const Node& node,
 
 int64_t AttentionOperations(const Graph& graph, const Node& node,
                             const Bounds& bounds) {
-  return ScoreOperations(graph, node, bounds) +
-         2 * graph.value(node.outputs[0]).type.shape.Elements(bounds) *
-             bounds.context;
+  const int64_t elements =
+      OperandType(graph, node, 0).shape.Elements(bounds) +
+      graph.value(node.outputs[0]).type.shape.Elements(bounds);
+  return CappedProduct(2 * elements, bounds.context);
 }
 
 int64_t SoftmaxOperations(const Graph& graph, const Node& node,

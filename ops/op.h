@@ -7,6 +7,7 @@
 // may be slow.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,15 @@ struct Cost {
   int64_t bytes = 0;
   int64_t operations = 0;
 };
+
+// A product of numbers from 0 on, for costs: the largest there is where it does
+// not fit. The verifier bounds what values hold, not what an op does with them.
+inline int64_t CappedProduct(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product)
+             ? std::numeric_limits<int64_t>::max()
+             : product;
+}
 
 // What the numbers of an integer operand are. Kernels use them unchecked: who
 // runs a graph sees to their range, by this.

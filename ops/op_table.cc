@@ -162,9 +162,10 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
     const Value& value = graph.value(input);
     const bool gathers = node.op == "embed" && input == node.inputs[1];
     if (gathers) {
-      cost.bytes += StorageBytes(value.type, bounds) *
-                    std::min(bounds.tokens, value.type.shape[0].value) /
-                    value.type.shape[0].value;
+      // Whole rows, and what panels add to them.
+      const int64_t rows = value.type.shape[0].value;
+      cost.bytes += std::min(bounds.tokens, rows) *
+                    ((StorageBytes(value.type, bounds) + rows - 1) / rows);
     } else if (!op.writes_state || input != node.inputs[0]) {
       cost.bytes += StorageBytes(value.type, bounds);
     }

@@ -47,7 +47,7 @@ bundled=$(for library in "$new"/lib/*; do
   dpkg -S "*/$(basename "$library")" | cut -d: -f1
 done | sort -u)
 for package in $bundled libabsl-dev libprotobuf-dev libpcre2-dev libutf8proc-dev \
-  libxxhash-dev libcli11-dev nlohmann-json3-dev; do
+  libxxhash-dev libonnx-dev libcli11-dev nlohmann-json3-dev; do
   copyright=/usr/share/doc/$package/copyright
   [ -e "$copyright" ] && cp -L "$copyright" "$new/licenses/$package"
 done

@@ -171,12 +171,11 @@ Json ProgramData::Buffers(const Graph& graph,
     const NodeId node = lifetimes.nodes[i];
     if (value != kNone && !shown[value]) continue;
     if (node != kNone && show_ && !show_(graph.node(node))) continue;
-    buffers.push_back(
-        {value == kNone ? -1 : value_ids_[value],
-         node == kNone ? -1 : node_ids_[node],
-         value == kNone ? graph.node(node).scratch_offset
-                        : graph.value(value).offset,
-         record.bytes, record.first, record.last});
+    buffers.push_back({value == kNone ? -1 : value_ids_[value],
+                       node == kNone ? -1 : node_ids_[node],
+                       value == kNone ? graph.node(node).scratch_offset
+                                      : graph.value(value).offset,
+                       record.bytes, record.first, record.last});
   }
   return buffers;
 }

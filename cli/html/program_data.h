@@ -18,8 +18,9 @@
 // Ids of values and nodes stay the same from point to point: what has the same
 // kind or op and the same name is the same, the second of that name the second.
 // A record is one form of a value or node: one that a pass alters gets a new
-// record with the old id. A point lists the value records that are new in it; those of earlier
-// points hold on. -1 stands for none; an offset or bytes are in bytes.
+// record with the old id. A point lists the value records that are new in it;
+// those of earlier points hold on. -1 stands for none; an offset or bytes are
+// in bytes.
 #pragma once
 
 #include <map>

@@ -40,9 +40,9 @@ class Page : public testing::Test {
     html = absl::StrReplaceAll(html, {{"<head>", kCollectErrors}});
     const size_t end = html.rfind("</body>");
     ASSERT_NE(end, std::string::npos);
-    html.insert(end, absl::StrCat("<script>",
-                                  ReadFile("tests/e2e/page/checks.js"),
-                                  "runChecks(", checks, ");</script>"));
+    html.insert(end,
+                absl::StrCat("<script>", ReadFile("tests/e2e/page/checks.js"),
+                             "runChecks(", checks, ");</script>"));
     const std::string path = TemporaryPath("page.html");
     WriteTextFile(path, html);
     const absl::StatusOr<std::string> dom = FilterThrough(
@@ -83,7 +83,8 @@ TEST_F(Page, ShowsAModelOfManyBlocks) {
       "feed_forward_length": 128, "head_count": 4, "head_count_kv": 2,
       "vocabulary_size": 512, "context_length": 128})");
   const std::string model = TemporaryPath("model.gguf");
-  WeftOut({"synth", "--shape", shape, "--type", "Q4_0", "--quiet", "-o", model});
+  WeftOut(
+      {"synth", "--shape", shape, "--type", "Q4_0", "--quiet", "-o", model});
   Run(WeftOut({"dump", model, "--format", "html"}),
       absl::StrCat("async () => equal('closed at first', state.open.size, 0), ",
                    kAllChecks));

@@ -56,7 +56,7 @@ TEST(Usage, WrongUseExitsWithTwo) {
       {"dump", model, "--after", "schedule", "--before", "schedule"},
       {"dump", model, "--bucket", "7"},
       {"dump", model, "--bucket", "0"},
-      {"dump", model, "--format", "svg"},
+      {"dump", model, "--format", "pb", "--layers", "0"},
       {"dump", model, "--format", "klingon"},
       {"dump", model, "--layers", "3-1"},
       {"dump", model, "--from-text", "x"},

@@ -1,6 +1,8 @@
 // Graphs that kernels would trip over, and the rule that refuses each.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
@@ -130,6 +132,27 @@ TEST(Rules, LayoutsOfSourcesExist) {
     ASSERT_TRUE(graph.ok()) << graph.status() << source;
     EXPECT_FALSE(VerifyGraph(*graph).ok()) << source;
   }
+}
+
+TEST(Cost, OfTheLargestLegalGraphFits) {
+  const absl::StatusOr<Graph> graph = Parse(
+      "graph g tokens<=4294967296 rows<=1 context<=4294967296\n"
+      "  $table = weight  f32[4294967296,256]\n"
+      "  %0 = input ids  i32[T]\n"
+      "  %1 = input positions  i32[T]\n"
+      "  %2 = input sequence  i32[T]\n"
+      "  %3 = state k  f16[S,2,128]{keys}\n"
+      "  %4 = state v  f16[S,2,128]{values}\n"
+      "  %5 = embed(%0, $table)  f32[T,256]\n"
+      "  %6 = attention(%5, %3, %4, %1, %2) heads=2 scale=1.0  f32[T,256]\n"
+      "  output x = %6\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(VerifyGraph(*graph).ok()) << VerifyGraph(*graph);
+  const Cost embed = NodeCost(*graph, graph->node(0), graph->bounds);
+  // The whole table and as much again written.
+  EXPECT_EQ(embed.bytes, (int64_t{1} << 43) + (int64_t{1} << 34));
+  const Cost attention = NodeCost(*graph, graph->node(1), graph->bounds);
+  EXPECT_EQ(attention.operations, std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace

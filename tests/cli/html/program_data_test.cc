@@ -77,8 +77,8 @@ TEST(HtmlPage, IsOneFileThatNamesNoOther) {
   data.Add("{{program}}", Read(kPlain));
   const std::string page = HtmlPage(data.ToJson());
   EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
-  for (const char* part : {"http:", "https:", " src=", "@import", "url(",
-                           "innerHTML", "fetch("}) {
+  for (const char* part :
+       {"http:", "https:", " src=", "@import", "url(", "innerHTML", "fetch("}) {
     EXPECT_EQ(page.find(part), std::string::npos) << part;
   }
   // Names of places within the data are no places.
@@ -160,9 +160,8 @@ TEST(ProgramData, NodesOfOneNameStayApart) {
 }
 
 TEST(ProgramData, AFilterKeepsStepsAndTotals) {
-  ProgramData program("", std::nullopt, [](const Node& node) {
-    return BlockOf(node.name) == 1;
-  });
+  ProgramData program("", std::nullopt,
+                      [](const Node& node) { return BlockOf(node.name) == 1; });
   program.Add("", Read(kPlain));
   const Json data = program.ToJson();
   EXPECT_EQ(data["points"][0]["nodes"], Json::parse("[[0,2,2]]"));
@@ -174,7 +173,10 @@ TEST(ProgramData, HasTheBuffersOfAPlannedGraph) {
   ProgramData program("", std::nullopt, nullptr);
   // Eight rows of 64 floats: 2048 bytes each; silu may work in place, but %1 is
   // read again.
-  program.Add("", Read(R"(graph planned tokens<=8 rows<=8 context<=64 arena=4096 lower_bound=4096 sum=4096
+  program.Add(
+      "",
+      Read(
+          R"(graph planned tokens<=8 rows<=8 context<=64 arena=4096 lower_bound=4096 sum=4096
   %0 = input x  f32[T,64]
   %1 = silu(%0)  f32[T,64]@2048  : a
   %2 = silu(%1)  f32[T,64]@0  : b
