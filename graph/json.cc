@@ -7,20 +7,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* KindName(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return "input";
-    case ValueKind::kWeight:
-      return "weight";
-    case ValueKind::kState:
-      return "state";
-    case ValueKind::kTemporary:
-      break;
-  }
-  return "temporary";
-}
-
 Json ValueJson(const Value& value, const std::string& id) {
   Json shape = Json::array();
   for (int i = 0; i < value.type.shape.rank(); ++i) {

@@ -6,6 +6,20 @@
 
 namespace weft {
 
+const char* KindName(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kInput:
+      return "input";
+    case ValueKind::kWeight:
+      return "weight";
+    case ValueKind::kState:
+      return "state";
+    case ValueKind::kTemporary:
+      break;
+  }
+  return "temporary";
+}
+
 std::vector<int> NumberValues(const Graph& graph) {
   std::vector<int> numbers(graph.value_count(), -1);
   int next = 0;

@@ -13,6 +13,9 @@ namespace weft {
 // Which nodes to write; empty: all.
 using NodeFilter = std::function<bool(const Node& node)>;
 
+// "input", "weight", "state" or "temporary".
+const char* KindName(ValueKind kind);
+
 // What a node costs in one step: bytes moved, and operations, a multiply-add
 // being two. For who knows the ops; empty: costs are not shown.
 struct ListedCost {

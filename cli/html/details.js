@@ -50,7 +50,7 @@ function valueEntry(point, id, select, showReaders) {
   const maker = point.producer.get(id);
   entry.append(maker && !showReaders ? nodeLink(maker, select) :
     element('b', {text: value.name || (showReaders ? '' : 'value ' + id)}));
-  if (value.kind !== 'value') {
+  if (value.kind !== 'temporary') {
     entry.append(' ', element('span', {class: 'muted', text: value.kind}));
   }
   entry.append(element('div', {class: 'type', text: value.type + ', ' +

@@ -4,7 +4,7 @@
 // The page's parts are files in this folder (page.html, page.css and scripts of
 // plain JavaScript), embedded at build time. Text from models reaches the page
 // as data only: JSON in an element that is no program, from which the scripts
-// make text nodes.
+// make text nodes; and the page's policy allows no script but its own.
 #pragma once
 
 #include <string>

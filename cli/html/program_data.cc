@@ -17,20 +17,6 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const char* KindName(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return "input";
-    case ValueKind::kWeight:
-      return "weight";
-    case ValueKind::kState:
-      return "state";
-    case ValueKind::kTemporary:
-      break;
-  }
-  return "value";
-}
-
 // The weights that a value is computed from, if it is from nothing else.
 bool CollectWeights(const Graph& graph, ValueId id,
                     std::vector<std::string>* names) {

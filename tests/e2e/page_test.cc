@@ -40,9 +40,9 @@ class Page : public testing::Test {
     html = absl::StrReplaceAll(html, {{"<head>", kCollectErrors}});
     const size_t end = html.rfind("</body>");
     ASSERT_NE(end, std::string::npos);
-    html.insert(end,
-                absl::StrCat("<script>", ReadFile("tests/e2e/page/checks.js"),
-                             "runChecks(", checks, ");</script>"));
+    html.insert(end, absl::StrCat("<script nonce=\"weft\">",
+                                  ReadFile("tests/e2e/page/checks.js"),
+                                  "runChecks(", checks, ");</script>"));
     const std::string path = TemporaryPath("page.html");
     WriteTextFile(path, html);
     const absl::StatusOr<std::string> dom = FilterThrough(
