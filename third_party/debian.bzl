@@ -46,3 +46,19 @@ offline_stubs = repository_rule(
     implementation = _offline_stubs_impl,
     attrs = {"kind": attr.string(mandatory = True)},
 )
+
+def weft_repositories():
+    """What a WORKSPACE that builds weft, or builds on it, needs besides weft.
+
+    Bazel 4.2.3 as Debian builds it looks for these repositories on the network.
+    Nothing in this project needs more of them than a few names.
+    """
+    offline_stubs(name = "rules_cc", kind = "rules_cc")
+    offline_stubs(name = "rules_java", kind = "rules_java")
+    offline_stubs(name = "remote_coverage_tools", kind = "coverage")
+    offline_stubs(name = "rules_proto", kind = "empty")
+
+def repository_root():
+    """Where this repository's sources lie, seen from where commands run."""
+    name = native.repository_name()[1:]
+    return "external/" + name if name else "."

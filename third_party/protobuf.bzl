@@ -1,5 +1,7 @@
 """C++ from .proto files with the protoc that Debian installs."""
 
+load("//third_party:debian.bzl", "repository_root")
+
 def weft_proto_library(name, src, deps = [], visibility = None):
     """One cc_library with the messages of one .proto file.
 
@@ -14,7 +16,10 @@ def weft_proto_library(name, src, deps = [], visibility = None):
         name = name + "_generated",
         srcs = [src] + [dep + "_source" for dep in deps],
         outs = [stem + ".pb.h", stem + ".pb.cc"],
-        cmd = "protoc -I. --cpp_out=$(GENDIR) $(location %s)" % src,
+        cmd = "protoc -I{root} --cpp_out=$(GENDIR)/{root} $(location {src})".format(
+            root = repository_root(),
+            src = src,
+        ),
     )
     native.filegroup(
         name = name + "_source",
