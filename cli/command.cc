@@ -85,6 +85,12 @@ void CompileFlags::AddTo(CLI::App& command) {
                   "token counts that get a plan of their own "
                   "(default 1,8,64,256,512)")
       ->group(group);
+  command
+      .add_option("--planner", planner,
+                  "places of intermediates: search, or to compare by-size, "
+                  "first-use, no-reuse")
+      ->capture_default_str()
+      ->group(group);
   command.add_flag("--hugepages", huge_pages, "ask for transparent huge pages")
       ->group(group);
   command
@@ -93,7 +99,8 @@ void CompileFlags::AddTo(CLI::App& command) {
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
   for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
-                           "--f16-compute", "--matmul", "--buckets"}) {
+                           "--f16-compute", "--matmul", "--buckets",
+                           "--planner"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -160,6 +167,13 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     }
     compile.buckets = *std::move(sizes);
   }
+  const std::optional<PlanStrategy> strategy = PlanStrategyFromName(planner);
+  if (!strategy) {
+    return UsageError(absl::StrCat("--planner: unknown strategy '", planner,
+                                   "': use search, by-size, first-use or "
+                                   "no-reuse"));
+  }
+  compile.planner = *strategy;
   if (!affinity.empty()) {
     absl::StatusOr<std::vector<int>> cpus = ParseCpuList(affinity);
     if (!cpus.ok()) {

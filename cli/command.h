@@ -48,6 +48,7 @@ struct CompileFlags {
   std::string f16_compute = "f32";
   std::string matmul = "own";
   std::string buckets;
+  std::string planner = "search";
   bool huge_pages = false;
   std::string affinity;
   bool force = false;

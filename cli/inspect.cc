@@ -95,6 +95,7 @@ Json PlanJson(const Plan& plan, int threads) {
           {"steps", steps},
           {"context", plan.context()},
           {"isa", Name(plan.options.isa)},
+          {"planner", Name(plan.options.planner)},
           {"threads", threads},
           {"buckets", std::move(buckets)},
           {"weight_bytes", memory.weights},
@@ -165,11 +166,13 @@ void PrintPlan(const Json& plan) {
   for (const auto& [key, value] : plan.items()) {
     if (!value.is_structured()) PrintValue(key, value);
   }
-  std::cout << "\nbuckets       arena  lower bound  sum of intermediates\n";
+  std::cout << "\ntokens        arena  lower bound   ratio  sum of "
+               "intermediates\n";
   for (const Json& b : plan["buckets"]) {
+    const int64_t arena = b["arena_bytes"], bound = b["arena_lower_bound"];
     std::cout << absl::StreamFormat(
-        "  %5d  %10d   %10d            %10d\n", b["tokens"].get<int64_t>(),
-        b["arena_bytes"].get<int64_t>(), b["arena_lower_bound"].get<int64_t>(),
+        "  %5d  %10d   %10d  %6.4f  %20d\n", b["tokens"].get<int64_t>(), arena,
+        bound, static_cast<double>(arena) / std::max<int64_t>(bound, 1),
         b["sum_of_intermediates"].get<int64_t>());
   }
   std::cout << "\nkernels of the smallest and of the largest bucket\n";

@@ -4,8 +4,8 @@
 //
 // Only what moves bytes: arithmetic by reference functions would round
 // differently from the kernels that compute it in a step. And only small
-// results (biases, scales); large ones are the business of pack-weights, which
-// makes them when they are needed.
+// results (biases, scales); matrices are the business of pack-weights, which
+// makes them when they are needed, so that looking at a plan costs no memory.
 #include <algorithm>
 #include <memory>
 
@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kLargest = 1 << 20;
+constexpr int64_t kLargest = 1 << 16;
 
 bool CanFold(const Graph& graph, const Node& node) {
   if (node.op != "concat_rows" && node.op != "interleave_rows") return false;

@@ -10,6 +10,16 @@
 namespace weft {
 namespace {
 
+constexpr struct {
+  PlanStrategy strategy;
+  const char* name;
+} kStrategies[] = {
+    {PlanStrategy::kSearch, "search"},
+    {PlanStrategy::kBySize, "by-size"},
+    {PlanStrategy::kFirstUse, "first-use"},
+    {PlanStrategy::kNoReuse, "no-reuse"},
+};
+
 // Comparisons of two buffers that the search may spend: 30 to 60 ms.
 constexpr int64_t kSearchWork = 8'000'000;
 
@@ -227,6 +237,20 @@ Layout MakeLayout(const std::vector<Buffer>& buffers, PlanStrategy strategy,
 }
 
 }  // namespace
+
+const char* Name(PlanStrategy strategy) {
+  for (const auto& row : kStrategies) {
+    if (row.strategy == strategy) return row.name;
+  }
+  return "";
+}
+
+std::optional<PlanStrategy> PlanStrategyFromName(absl::string_view name) {
+  for (const auto& row : kStrategies) {
+    if (name == row.name) return row.strategy;
+  }
+  return std::nullopt;
+}
 
 absl::StatusOr<BufferPlan> PlanBuffers(absl::Span<const Lifetime> lifetimes,
                                        PlanStrategy strategy) {

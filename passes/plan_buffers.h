@@ -13,7 +13,10 @@
 // plan says both.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "passes/buffer_plan.h"
 
@@ -26,6 +29,10 @@ enum class PlanStrategy {
   kNoReuse,   // every buffer its own place: to tell a planner's fault from
               // others
 };
+
+// "search", "by-size", "first-use", "no-reuse": in flags and plan files.
+const char* Name(PlanStrategy strategy);
+std::optional<PlanStrategy> PlanStrategyFromName(absl::string_view name);
 
 // Thread-safe. Every plan has passed CheckPlan. Errors: a record that is not
 // legal.

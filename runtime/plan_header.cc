@@ -10,16 +10,6 @@ namespace {
 
 constexpr int kMaxBuckets = 64;
 
-constexpr struct {
-  PlanStrategy strategy;
-  const char* name;
-} kPlanners[] = {
-    {PlanStrategy::kSearch, "search"},
-    {PlanStrategy::kBySize, "by-size"},
-    {PlanStrategy::kFirstUse, "first-use"},
-    {PlanStrategy::kNoReuse, "no-reuse"},
-};
-
 absl::Status Bad(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("bad header: ", where, ": ", what));
@@ -79,9 +69,7 @@ void WriteOptions(const CompileOptions& options, CompileOptionsProto* proto) {
   for (const std::string& pass : options.disabled_passes) {
     proto->add_disabled_passes(pass);
   }
-  for (const auto& row : kPlanners) {
-    if (row.strategy == options.planner) proto->set_planner(row.name);
-  }
+  proto->set_planner(Name(options.planner));
   for (int64_t tokens : options.buckets) proto->add_buckets(tokens);
   proto->set_f16_as_bf16(options.f16_compute == F16Compute::kBF16);
   proto->set_matmul_onednn(options.matmul == MatmulChoice::kOneDnn);
@@ -103,15 +91,12 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
     }
     options->disabled_passes.insert(pass);
   }
-  bool known = false;
-  for (const auto& row : kPlanners) {
-    if (proto.planner() != row.name) continue;
-    options->planner = row.strategy;
-    known = true;
-  }
-  if (!known) {
+  const std::optional<PlanStrategy> planner =
+      PlanStrategyFromName(proto.planner());
+  if (!planner) {
     return Bad("planner", absl::StrCat("unknown: '", proto.planner(), "'"));
   }
+  options->planner = *planner;
   options->buckets.assign(proto.buckets().begin(), proto.buckets().end());
   int64_t before = 0;
   for (int64_t tokens : options->buckets) {
