@@ -65,6 +65,9 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
       ->take_all();
   command->add_option("--seed", flags->options.seed, "of the random weights")
       ->capture_default_str();
+  command->add_flag("--hollow", flags->options.hollow,
+                    "zeros that take no disk in place of weights, to inspect "
+                    "and dump a plan");
   command->add_option("-o", flags->output, "the file to write")->required();
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Synth(*flags, common); };

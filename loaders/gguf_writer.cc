@@ -76,6 +76,17 @@ class TemporaryFile {
     return absl::OkStatus();
   }
 
+  // Leaves a hole, also at the end.
+  absl::Status Skip(uint64_t count) {
+    if (std::fflush(file_) != 0) return Error();
+    const off_t end = ftello(file_) + static_cast<off_t>(count);
+    if (ftruncate(fileno(file_), end) != 0 ||
+        fseeko(file_, end, SEEK_SET) != 0) {
+      return Error();
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Rename() {
     std::FILE* file = std::exchange(file_, nullptr);
     absl::Status status;
@@ -270,6 +281,11 @@ void GgufWriter::AddTensor(absl::string_view name, DType type,
       {std::string(name), type, std::move(dims), std::move(producer)});
 }
 
+void GgufWriter::AddHole(absl::string_view name, DType type,
+                         std::vector<int64_t> dims) {
+  AddTensor(name, type, std::move(dims), Producer());
+}
+
 absl::StatusOr<uint64_t> GgufWriter::Alignment() const {
   for (const KeyValue& entry : keys_) {
     if (entry.key != kGgufAlignmentKey) continue;
@@ -375,6 +391,11 @@ absl::Status GgufWriter::WriteTo(const std::string& path) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     const uint64_t wanted = (*tensor_bytes)[i];
+    if (tensor.producer == nullptr) {
+      status = file.Skip(wanted + PaddingAfter(wanted, *alignment));
+      if (!status.ok()) return status;
+      continue;
+    }
     uint64_t written = 0;
     status = tensor.producer([&](absl::Span<const uint8_t> bytes) {
       if (bytes.size() > wanted - written) {

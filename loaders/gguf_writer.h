@@ -80,6 +80,9 @@ class GgufWriter {
   // `producer` is called once by each WriteTo, tensors in the order added.
   void AddTensor(absl::string_view name, DType type, std::vector<int64_t> dims,
                  Producer producer);
+  // A tensor of zeros that takes no space on disk where the file system has
+  // holes.
+  void AddHole(absl::string_view name, DType type, std::vector<int64_t> dims);
 
   // Writes to a temporary name beside `path`, then renames: `path` is either
   // the whole file or what it was before. Errors: a tensor of a type that
@@ -97,7 +100,7 @@ class GgufWriter {
     std::string name;
     DType type;
     std::vector<int64_t> dims;
-    Producer producer;
+    Producer producer;  // null: a hole
   };
 
   template <typename T>

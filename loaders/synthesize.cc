@@ -239,6 +239,10 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
     for (int64_t dim : tensor.dims) elements *= dim;
     report.parameters += elements;
     report.tensor_bytes += RowBytes(type, elements);
+    if (options.hollow) {
+      writer.AddHole(tensor.name, type, tensor.dims);
+      continue;
+    }
     writer.AddTensor(
         tensor.name, type, tensor.dims,
         [&tensor, &pools, type, random](const GgufWriter::Sink& sink) {

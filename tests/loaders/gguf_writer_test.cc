@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,23 @@ TEST(GgufWriter, AFailureLeavesTheOldFileAndNoOther) {
   // Fails when anything is left in it.
   EXPECT_EQ(rmdir(folder.c_str()), 0);
   EXPECT_THAT(ErrorOf(failing.WriteTo(path)), HasSubstr("No such file"));
+}
+
+TEST(GgufWriter, HolesAreZerosOfTheRightSize) {
+  const std::vector<uint8_t> data = Bytes(32, 5);
+  GgufWriter writer;
+  writer.AddHole("first", DType::kF32, {3});
+  writer.AddTensor("middle", DType::kF32, {8}, data);
+  writer.AddHole("last", DType::kF32, {1024, 1024});
+  const std::string path = TempPath("holes.gguf");
+  ASSERT_TRUE(writer.WriteTo(path).ok());
+  const absl::StatusOr<GgufFile> file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->FindTensor("middle")->data, absl::MakeConstSpan(data));
+  const absl::Span<const uint8_t> last = file->FindTensor("last")->data;
+  EXPECT_EQ(last.size(), size_t{4} << 20);
+  EXPECT_EQ(std::count(last.begin(), last.end(), 0), int64_t{4} << 20);
+  EXPECT_EQ(file->FindTensor("first")->data.size(), 12u);
 }
 
 TEST(GgufWriter, RefusesWhatNoReaderTakes) {
