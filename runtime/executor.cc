@@ -36,6 +36,7 @@ struct Executor::Bucket {
     std::unique_ptr<Kernel> kernel;
     KernelCall call;
     int first_operand;
+    std::vector<int> guarded;  // weights whose checksums are to be compared
   };
 
   // An operand whose memory the caller gives anew in every step.
@@ -55,7 +56,10 @@ struct Executor::Bucket {
 
 Executor::Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
                    KvCache* cache)
-    : plan_(std::move(plan)), threads_(threads), cache_(cache) {}
+    : plan_(std::move(plan)),
+      threads_(threads),
+      cache_(cache),
+      guard_(*plan_) {}
 
 Executor::~Executor() = default;
 
@@ -200,6 +204,10 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     if (op.writes_state) state_of[node.outputs[0]] = state_of[node.inputs[0]];
     for (ValueId id : node.inputs) {
       if (absl::Status s = add_operand(id); !s.ok()) return s;
+      const ValueId root = RootOf(graph, id).root;
+      const int weight =
+          graph.IsWeight(root) ? guard_.Find(graph.value(root).name) : -1;
+      if (weight >= 0) step.guarded.push_back(weight);
     }
     for (ValueId id : node.outputs) {
       if (absl::Status s = add_operand(id); !s.ok()) return s;
@@ -280,13 +288,12 @@ absl::Status Executor::Run(const Batch& batch) {
     batch_data_[i] = spans[batch_inputs_[i]];
   }
   void* const logits = batch.logits;
-  Run(Step{static_cast<int64_t>(batch.ids.size()),
+  return Run(Step{static_cast<int64_t>(batch.ids.size()),
            static_cast<int64_t>(batch.output_rows.size()), batch_data_,
            absl::MakeConstSpan(&logits, 1)});
-  return absl::OkStatus();
 }
 
-void Executor::Run(const Step& step) {
+absl::Status Executor::Run(const Step& step) {
   const int64_t rows = std::max(step.tokens, step.rows);
   Bucket* bucket = nullptr;
   for (const auto& b : buckets_) {
@@ -316,6 +323,11 @@ void Executor::Run(const Step& step) {
   const ThreadPool::Scope scope(threads_);
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
     const Bucket::NodeStep& node = bucket->steps[i];
+    if (!guard_.done()) {
+      for (int weight : node.guarded) {
+        if (absl::Status s = guard_.Check(weight, threads_); !s.ok()) return s;
+      }
+    }
     if (observer_ != nullptr) {
       observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
     }
@@ -333,6 +345,7 @@ void Executor::Run(const Step& step) {
       observer_->After(*bucket->graph, bucket->nodes[i], node.call);
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 #include "runtime/kv_cache.h"
 #include "runtime/plan.h"
 #include "runtime/thread_pool.h"
+#include "runtime/weight_checksum.h"
 
 namespace weft {
 
@@ -75,11 +76,14 @@ class Executor {
   // Requires pages for the positions of every row (KvCache::Reserve), and rows
   // of one sequence in ascending position. Errors: more tokens than the plan
   // takes, ids, positions, slots or rows out of range; then nothing has run.
-  // Not thread-safe.
+  // The first step that reads a weight compares its checksum, if the plan has
+  // one: an error then ends the step in its middle, and every later one that
+  // reads the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
-  // One step of any graph. Not thread-safe.
-  void Run(const Step& step);
+  // One step of any graph. Errors: a weight's checksum, as above. Not
+  // thread-safe.
+  absl::Status Run(const Step& step);
 
   // Nodes of all steps from now on; null: none. For profiles and checks.
   void Observe(NodeObserver* observer) { observer_ = observer; }
@@ -108,6 +112,7 @@ class Executor {
   // Which of a batch's spans each input is; empty: not a language model.
   std::vector<int> batch_inputs_;
   std::vector<const void*> batch_data_;  // reused by every step
+  WeightGuard guard_;
 };
 
 }  // namespace weft

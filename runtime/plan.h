@@ -64,6 +64,9 @@ struct Plan {
   // Of the passes that ran once, then of those that ran for the last bucket.
   std::vector<PassRecord> passes;
   int nodes_before = 0;  // in the graph that the loader wrote
+  // By name, of weights that lie in a plan file: compared when they are first
+  // used (weight_checksum.h).
+  std::map<std::string, uint64_t> weight_checksums;
 
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }
   int64_t context() const { return buckets.back().bounds.context; }

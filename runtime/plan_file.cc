@@ -18,6 +18,7 @@
 #include "ops/op_table.h"
 #include "runtime/plan_header.h"
 #include "runtime/plan_needs.h"
+#include "runtime/weight_checksum.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -271,7 +272,8 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
     } else {
       std::memcpy(place, data.bytes.data(), data.bytes.size());
     }
-    checksums[i] = XXH3_64bits(place, static_cast<size_t>(jobs[i].bytes));
+    checksums[i] = WeightChecksum(
+        absl::MakeConstSpan(place, static_cast<size_t>(jobs[i].bytes)));
   });
   for (size_t i = 0; i < jobs.size(); ++i) {
     header.set_weight_xxh3(static_cast<int>(i), checksums[i]);
@@ -303,9 +305,15 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file) {
       0) {
     return Bad(path, "its memory is not aligned to 64 bytes");
   }
+  std::map<std::string, uint64_t> checksums;
+  for (int i = 0; i < contents->header.weights_size(); ++i) {
+    checksums[contents->header.weights(i).name()] =
+        contents->header.weight_xxh3(i);
+  }
   absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents->header));
   if (!result.ok()) return Bad(path, result.status().message());
   if (result->reference) return result;
+  result->plan.weight_checksums = std::move(checksums);
   for (Graph& graph : result->plan.buckets) {
     if (absl::Status s = AttachWeights(*weights, file, &graph); !s.ok()) {
       return s;
@@ -338,8 +346,7 @@ absl::Status CheckPlanFile(const std::string& path) {
   for (int i = 0; i < contents->header.weights_size(); ++i) {
     const std::string& name = contents->header.weights(i).name();
     const absl::Span<const uint8_t> bytes = weights->at(name);
-    if (XXH3_64bits(bytes.data(), bytes.size()) !=
-        contents->header.weight_xxh3(i)) {
+    if (WeightChecksum(bytes) != contents->header.weight_xxh3(i)) {
       return Bad(path, absl::StrCat("is damaged: the checksum of weight ", name,
                                     " is wrong: compile it again"));
     }

@@ -20,7 +20,8 @@
 // A plan file is untrusted. Lengths, offsets and the checksum of the header are
 // checked when it is loaded, then the plan itself (verify_plan.h). The
 // checksums of weights are not: any bytes are numbers, and reading them all
-// would cost more than the rest of a start. CheckPlanFile compares them.
+// would cost more than the rest of a start. The executor compares each when the
+// weight is first read (weight_checksum.h), CheckPlanFile all of them.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@
 
 namespace weft {
 
-constexpr uint32_t kPlanFormatVersion = 1;
+constexpr uint32_t kPlanFormatVersion = 2;
 
 // The model file that a plan without weights is compiled from when it is
 // loaded, and what the loader of that file was asked for.

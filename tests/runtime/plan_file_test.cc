@@ -295,8 +295,10 @@ TEST(Reference, TheEmbeddedModelHasNoFile) {
 
 TEST(Damaged, OtherVersionsAreNamed) {
   Bytes bytes = TinyPlan();
-  bytes[8] = 77;
-  ExpectRefused(bytes, "version 77");
+  for (const int version : {0, 1, 77}) {
+    bytes[8] = static_cast<uint8_t>(version);
+    ExpectRefused(bytes, "version " + std::to_string(version) + ", this weft");
+  }
 }
 
 TEST(Damaged, OtherCpusAreNamed) {
@@ -332,6 +334,30 @@ TEST(Damaged, WeightChecksumsAreComparedWhenAsked) {
   EXPECT_TRUE(LoadPlanFile(path).ok());
   const absl::Status s = CheckPlanFile(path);
   EXPECT_NE(s.message().find("checksum of weight"), std::string::npos) << s;
+}
+
+// Weights are compared by the first step that reads them, in whichever bucket
+// that is.
+TEST(Damaged, WeightChecksumsAreComparedAtFirstUse) {
+  const AlignedPlan whole(TinyPlan());
+  absl::StatusOr<PlanFile> file = LoadPlanFile(whole.file());
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Graph& graph = file->plan.buckets.front();
+  int weights = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (!graph.IsWeight(id)) continue;
+    const auto place = graph.value(id).data.bytes;
+    for (size_t at : {size_t{0}, place.size() - 1}) {
+      Bytes bytes = TinyPlan();
+      bytes[place.data() - whole.file()->bytes().data() + at] ^= 1;
+      const absl::Status s = LoadAndRun(bytes);
+      EXPECT_NE(s.message().find("weight " + graph.value(id).name + ": its"),
+                std::string::npos)
+          << s;
+    }
+    ++weights;
+  }
+  EXPECT_GT(weights, 5);
 }
 
 TEST(Damaged, EveryCutIsRefused) {
