@@ -98,9 +98,9 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
-  for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
-                           "--f16-compute", "--matmul", "--buckets",
-                           "--planner"}) {
+  for (const char* name :
+       {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
+        "--matmul", "--buckets", "--planner"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -122,6 +122,11 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
   options.threads = common.threads;
   options.huge_pages = huge_pages;
   options.force = force;
+  if (!common.quiet) {
+    options.model.warn = [](const std::string& warning) {
+      std::cerr << "weft: " << warning << "\n";
+    };
+  }
   CompileOptions& compile = options.model.compile;
   for (absl::string_view name :
        absl::StrSplit(disable_pass, ',', absl::SkipEmpty())) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "runtime/cpus.h"
 #include "runtime/plan_file.h"
 #include "runtime/thread_pool.h"
@@ -57,6 +58,7 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
   if (!file.ok()) return file.status();
   absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
   if (!plan.ok()) return plan.status();
+  const RemoveOnInterrupt cleanup(flags.output);
   if (flags.weights == "reference") {
     absl::Status s = SaveModelReference(*plan, *file, flags.model,
                                         options->model, flags.output);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/default_model.h"
+#include "runtime/arena.h"
 #include "runtime/cpus.h"
 #include "runtime/memory.h"
 #include "text/stream_decoder.h"
@@ -28,6 +29,21 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
       "not enough memory: %s: the plan needs %d MiB at its peak, %d MiB are "
       "available: choose a smaller --context or --kv-type, or --force",
       path.empty() ? kDefaultModelName : path, (need >> 20) + 1, have >> 20));
+}
+
+// For weights that lie in a plan file; those that were made lie in an Arena,
+// which has asked.
+void AdviseWeights(const Plan& plan) {
+  const uint8_t* begin = nullptr;
+  const uint8_t* end = nullptr;
+  const Graph& graph = plan.buckets.front();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (plan.weight_checksums.count(graph.value(id).name) == 0) continue;
+    const absl::Span<const uint8_t> bytes = graph.value(id).data.bytes;
+    if (begin == nullptr || bytes.data() < begin) begin = bytes.data();
+    end = std::max(end, bytes.data() + bytes.size());
+  }
+  if (begin != nullptr) AdviseHugePages(begin, end - begin);
 }
 
 }  // namespace
@@ -79,6 +95,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
     return s;
   }
   engine->plan_ = std::make_shared<Plan>(*std::move(plan));
+  if (options.huge_pages) AdviseWeights(*engine->plan_);
 
   KvCacheShape shape;
   shape.page_bytes = StatePageBytes(engine->plan_->buckets.back());

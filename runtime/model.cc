@@ -38,6 +38,11 @@ uint64_t TensorsChecksum(const GgufFile& model) {
   return checksum;
 }
 
+bool IsSame(const GgufFile& model, const ModelReference& reference) {
+  return model.file_bytes() == reference.bytes &&
+         HeaderChecksum(model) == reference.header_xxh3;
+}
+
 // The model file that a plan refers to, if it is still the same by what a load
 // looks at.
 absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
@@ -50,8 +55,7 @@ absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
         "plan needs its model file: ", path, ": ", model.status().message(),
         ": put it there, or compile it again"));
   }
-  if (model->file_bytes() != reference.bytes ||
-      HeaderChecksum(*model) != reference.header_xxh3) {
+  if (!IsSame(*model, reference)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "model file is not the one that the plan was compiled from: ",
         model_path, ": compile it again"));
@@ -59,20 +63,81 @@ absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
   return model;
 }
 
-absl::StatusOr<Plan> CompileReference(const PlanFile& file,
-                                      const std::string& path) {
-  const ModelReference& reference = *file.reference;
-  if (absl::Status s = CheckSamePasses(file.plan, path); !s.ok()) return s;
-  absl::StatusOr<GgufFile> model = OpenReference(reference, path);
-  if (!model.ok()) return model.status();
+// With the options that the plan was compiled with, as far as this machine has
+// the instructions.
+absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
+                                  const ModelReference& reference,
+                                  const CompileOptions& compile) {
   ModelOptions options;
-  options.compile = file.plan.options;
+  options.compile = compile;
   if (!Includes(DetectIsa(), options.compile.isa)) {
     options.compile.isa = DetectIsa();
   }
   options.graph.kv_type = reference.kv_type;
   options.graph.context = reference.context;
-  return CompileModel(*model, options);
+  return CompileModel(model, options);
+}
+
+absl::StatusOr<Plan> CompileReference(const PlanFile& file,
+                                      const std::string& path) {
+  if (absl::Status s = CheckSamePasses(file.plan, path); !s.ok()) return s;
+  absl::StatusOr<GgufFile> model = OpenReference(*file.reference, path);
+  if (!model.ok()) return model.status();
+  return CompileAgain(*model, *file.reference, file.plan.options);
+}
+
+// The model file that a plan with weights was made of, if it is beside the plan
+// or in the current folder, and still the same.
+absl::StatusOr<GgufFile> FindSource(const ModelReference& source,
+                                    const std::string& path) {
+  std::vector<std::string> places = {""};  // the embedded model
+  if (!source.path.empty()) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    places = {(folder / source.path).string(), source.path};
+  }
+  for (const std::string& place : places) {
+    absl::StatusOr<GgufFile> model = OpenModel(place);
+    if (model.ok() && IsSame(*model, source)) return model;
+  }
+  return absl::NotFoundError(source.path);
+}
+
+// In place of a plan that cannot run here, as `why` tells.
+absl::StatusOr<Plan> CompileSource(
+    const std::string& path, const absl::Status& why,
+    const std::function<void(const std::string&)>& warn) {
+  const absl::StatusOr<PlanFile> file = LoadPlanOptions(path);
+  if (!file.ok() || !file->plan.source ||
+      !CheckSamePasses(file->plan, path).ok()) {
+    return why;
+  }
+  const ModelReference& source = *file->plan.source;
+  absl::StatusOr<GgufFile> model = FindSource(source, path);
+  if (!model.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(why.message(), ", or put ",
+                     source.path.empty() ? "a weft with the same embedded model"
+                                         : source.path,
+                     " beside it"));
+  }
+  if (warn) {
+    warn(absl::StrCat(why.message(), ": compiled from ", model->path(),
+                      " for now"));
+  }
+  return CompileAgain(*model, source, file->plan.options);
+}
+
+ModelReference SourceOf(const GgufFile& file, const ModelOptions& options,
+                        int64_t context) {
+  ModelReference source;
+  if (file.path() != kDefaultModelName) {
+    source.path = std::filesystem::path(file.path()).filename().string();
+  }
+  source.bytes = file.file_bytes();
+  source.header_xxh3 = HeaderChecksum(file);
+  source.kv_type = options.graph.kv_type;
+  source.context = context;
+  return source;
 }
 
 }  // namespace
@@ -97,6 +162,7 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   if (!loaded.ok()) return loaded.status();
   absl::StatusOr<Vocabulary> vocabulary = ReadVocabulary(file);
   if (!vocabulary.ok()) return vocabulary.status();
+  const int64_t loaded_context = loaded->graph.bounds.context;
   absl::StatusOr<Plan> plan =
       Compile(std::move(loaded->graph), options.compile, observer, stop_after);
   if (!plan.ok()) return plan.status();
@@ -126,6 +192,7 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     model.tensors.push_back(std::move(info));
   }
   plan->vocabulary = *std::move(vocabulary);
+  plan->source = SourceOf(file, options, loaded_context);
   if (!stop_after.empty()) return plan;
   if (absl::Status s = VerifyModelPlan(*plan); !s.ok()) return s;
   return plan;
@@ -143,18 +210,15 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
   std::error_code error;
   const std::filesystem::path folder =
       std::filesystem::absolute(path, error).parent_path();
-  ModelReference reference;
+  ModelReference reference =
+      plan.source.value_or(SourceOf(model, options, plan.context()));
   reference.path =
       std::filesystem::relative(model_path, folder, error).string();
   if (error || reference.path.empty()) {
     return absl::UnavailableError(absl::StrCat(
         "cannot write plan: ", path, ": no way from there to ", model_path));
   }
-  reference.bytes = model.file_bytes();
-  reference.header_xxh3 = HeaderChecksum(model);
   reference.tensors_xxh3 = TensorsChecksum(model);
-  reference.kv_type = options.graph.kv_type;
-  reference.context = plan.context();
   return SaveReference(plan, reference, path);
 }
 
@@ -206,6 +270,9 @@ absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options) {
   if (IsPlanFile(path)) {
     absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
+    if (absl::IsFailedPrecondition(plan.status())) {
+      return CompileSource(path, plan.status(), options.warn);
+    }
     if (!plan.ok()) return plan.status();
     if (plan->reference) return CompileReference(*plan, path);
     return std::move(plan->plan);

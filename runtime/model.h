@@ -2,6 +2,7 @@
 // common. Takes no memory to speak of: weights stay in the mapped file.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,8 @@ namespace weft {
 struct ModelOptions {
   GraphOptions graph;
   CompileOptions compile;
+  // Told, in one line, what was done in place of what was asked for.
+  std::function<void(const std::string& warning)> warn = nullptr;
 };
 
 // A file, or the default model when the path is empty.
@@ -38,7 +41,9 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
 // Either kind: a GGUF file is compiled, a plan file (IsPlanFile) is loaded: its
 // own options stand, whatever is given here. A plan file without weights is
 // compiled again from its GGUF file, which must be where it was and as it was.
-// Weights of a GGUF file are not made.
+// So is one with weights that is for another CPU, with a warning, if its GGUF
+// file lies beside it or in the current folder. Weights of a GGUF file are not
+// made.
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 

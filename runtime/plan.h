@@ -9,12 +9,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
 #include "ops/kernels/cpu.h"
+#include "ops/kv_types.h"
 #include "passes/pipeline.h"
 #include "text/vocabulary.pb.h"
 
@@ -56,6 +58,17 @@ struct ModelInfo {
   std::vector<TensorInfo> tensors;
 };
 
+// The model file that a plan was compiled from, and what the loader of that
+// file was asked for.
+struct ModelReference {
+  std::string path;
+  int64_t bytes = 0;
+  uint64_t header_xxh3 = 0;   // of what stands before the tensor data
+  uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
+  KvTypes kv_type;
+  int64_t context = 0;
+};
+
 struct Plan {
   ModelInfo model;
   Vocabulary vocabulary;
@@ -67,6 +80,9 @@ struct Plan {
   // By name, of weights that lie in a plan file: compared when they are first
   // used (weight_checksum.h).
   std::map<std::string, uint64_t> weight_checksums;
+  // Its path is the file's name alone (so that a plan's bytes do not depend on
+  // where it was made), or empty for the embedded model; tensors_xxh3 is 0.
+  std::optional<ModelReference> source;
 
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }
   int64_t context() const { return buckets.back().bounds.context; }

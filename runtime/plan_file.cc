@@ -16,6 +16,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/weight_layout.h"
 #include "runtime/plan_header.h"
 #include "runtime/plan_needs.h"
 #include "runtime/weight_checksum.h"
@@ -214,8 +215,7 @@ absl::Status AttachWeights(const WeightTable& table,
 }
 
 // A plan for more than this machine has may still use nothing of it.
-absl::Status CheckIsa(const Plan& plan, const std::string& path) {
-  const Isa machine = DetectIsa();
+absl::Status CheckIsa(const Plan& plan, Isa machine, const std::string& path) {
   if (Includes(machine, plan.options.isa)) return absl::OkStatus();
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
@@ -228,6 +228,22 @@ absl::Status CheckIsa(const Plan& plan, const std::string& path) {
           Name(plan.options.isa), ", this machine has ", Name(machine),
           ": compile it again here, or with --isa ", Name(machine)));
     }
+  }
+  return absl::OkStatus();
+}
+
+// The names of layouts have the version of what reads them.
+absl::Status CheckLayouts(const Graph& graph, const std::string& path) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kWeight || value.type.layout.empty() ||
+        FindWeightLayout(value.type.layout) != nullptr) {
+      continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("plan is for another weft: ", path, ": weight ",
+                     value.name, " has the layout ", value.type.layout,
+                     ", which this one does not read: compile it again"));
   }
   return absl::OkStatus();
 }
@@ -294,7 +310,8 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
   return Finish(bytes, preamble, &*file);
 }
 
-absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file) {
+absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
+                                      Isa machine) {
   const std::string& path = file->path();
   absl::StatusOr<Contents> contents = Open(*file);
   if (!contents.ok()) return contents.status();
@@ -319,9 +336,12 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file) {
       return s;
     }
   }
-  if (absl::Status s = CheckIsa(result->plan, path); !s.ok()) return s;
+  if (absl::Status s = CheckIsa(result->plan, machine, path); !s.ok()) return s;
   if (absl::Status s = CheckPlanNeeds(result->plan, path); !s.ok()) return s;
-  if (absl::Status s = VerifyModelPlan(result->plan); !s.ok()) {
+  for (const Graph& graph : result->plan.buckets) {
+    if (absl::Status s = CheckLayouts(graph, path); !s.ok()) return s;
+  }
+  if (absl::Status s = VerifyModelPlan(result->plan, machine); !s.ok()) {
     return Bad(path, s.message());
   }
   return result;
@@ -332,6 +352,18 @@ absl::StatusOr<PlanFile> LoadPlanFile(const std::string& path) {
       MappedFile::Open(path);
   if (!file.ok()) return file.status();
   return LoadPlanFile(*std::move(file));
+}
+
+absl::StatusOr<PlanFile> LoadPlanOptions(const std::string& path) {
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
+      MappedFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<Contents> contents = Open(**file);
+  if (!contents.ok()) return contents.status();
+  absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents->header));
+  if (!result.ok()) return Bad(path, result.status().message());
+  result->plan.buckets.clear();
+  return result;
 }
 
 absl::Status CheckPlanFile(const std::string& path) {

@@ -30,7 +30,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/mapped_file.h"
-#include "ops/kv_types.h"
 #include "runtime/compile.h"
 #include "runtime/plan.h"
 #include "runtime/thread_pool.h"
@@ -39,21 +38,11 @@ namespace weft {
 
 constexpr uint32_t kPlanFormatVersion = 2;
 
-// The model file that a plan without weights is compiled from when it is
-// loaded, and what the loader of that file was asked for.
-struct ModelReference {
-  std::string path;  // relative to the plan file
-  int64_t bytes = 0;
-  uint64_t header_xxh3 = 0;   // of what stands before the tensor data
-  uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
-  KvTypes kv_type;
-  int64_t context = 0;
-};
-
 // With a reference, `plan` has model, vocabulary and options, but no graphs: it
 // cannot run and was not verified.
 struct PlanFile {
   Plan plan;
+  // Its path is relative to the plan file.
   std::optional<ModelReference> reference;
 };
 
@@ -72,9 +61,15 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
 
 // Maps and verifies a plan file. Errors name the file and what is wrong: not a
 // plan, another format version, cut off, damaged, for another CPU, or not
-// sound.
+// sound. kFailedPrecondition: the file is whole, but for another CPU or for
+// another version of what lays weights out.
 absl::StatusOr<PlanFile> LoadPlanFile(const std::string& path);
-absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file);
+absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
+                                      Isa machine = DetectIsa());
+
+// What the file says about itself: options, vocabulary and source, no graphs.
+// Enough to compile the plan again where it cannot run.
+absl::StatusOr<PlanFile> LoadPlanOptions(const std::string& path);
 
 // The same, and compares the checksum of every weight. Errors name the first
 // that differs.

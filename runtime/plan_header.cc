@@ -79,8 +79,8 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
                          CompileOptions* options) {
   const std::optional<Isa> isa = IsaFromName(proto.isa());
   if (!isa) {
-    return Bad("isa",
-               absl::StrCat("unknown instruction set '", proto.isa(), "'"));
+    return Bad("isa", absl::StrCat("unknown instruction set '", proto.isa(),
+                                   "', this machine has ", Name(DetectIsa())));
   }
   options->isa = *isa;
   if (proto.f16_as_bf16()) options->f16_compute = F16Compute::kBF16;
@@ -125,12 +125,21 @@ absl::StatusOr<ModelReference> ReadReference(const ModelReferenceProto& proto) {
   }
   reference.kv_type = *std::move(kv_type);
   reference.context = proto.context();
-  if (reference.path.empty() ||
-      reference.path.find('\0') != std::string::npos || reference.bytes < 0 ||
+  if (reference.path.find('\0') != std::string::npos || reference.bytes < 0 ||
       reference.context < 1) {
     return Bad("reference", "its path, size or context cannot be");
   }
   return reference;
+}
+
+void WriteReference(const ModelReference& reference,
+                    ModelReferenceProto* proto) {
+  proto->set_path(reference.path);
+  proto->set_bytes(reference.bytes);
+  proto->set_header_xxh3(reference.header_xxh3);
+  proto->set_tensors_xxh3(reference.tensors_xxh3);
+  proto->set_kv_type(reference.kv_type.ToString());
+  proto->set_context(reference.context);
 }
 
 }  // namespace
@@ -150,17 +159,13 @@ PlanProto HeaderOf(const Plan& plan) {
     out->set_nodes_after(pass.nodes_after);
   }
   header.set_nodes_before(plan.nodes_before);
+  if (plan.source) WriteReference(*plan.source, header.mutable_source());
   return header;
 }
 
 void WriteReference(const ModelReference& reference, PlanProto* header) {
-  ModelReferenceProto* proto = header->mutable_reference();
-  proto->set_path(reference.path);
-  proto->set_bytes(reference.bytes);
-  proto->set_header_xxh3(reference.header_xxh3);
-  proto->set_tensors_xxh3(reference.tensors_xxh3);
-  proto->set_kv_type(reference.kv_type.ToString());
-  proto->set_context(reference.context);
+  header->clear_source();
+  WriteReference(reference, header->mutable_reference());
 }
 
 absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
@@ -181,6 +186,14 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
     plan.passes.push_back(std::move(record));
   }
   plan.nodes_before = header.nodes_before();
+  if (header.has_source()) {
+    absl::StatusOr<ModelReference> source = ReadReference(header.source());
+    if (!source.ok()) return source.status();
+    if (source->path.find('/') != std::string::npos) {
+      return Bad("source", "its path is more than a name");
+    }
+    plan.source = *std::move(source);
+  }
   if (header.has_reference()) {
     if (header.buckets_size() > 0 || header.weights_size() > 0) {
       return Bad("reference", "there are graphs or weights too");
@@ -188,6 +201,7 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
     absl::StatusOr<ModelReference> reference =
         ReadReference(header.reference());
     if (!reference.ok()) return reference.status();
+    if (reference->path.empty()) return Bad("reference", "it has no path");
     file.reference = *std::move(reference);
     return file;
   }

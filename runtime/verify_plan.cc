@@ -118,10 +118,10 @@ absl::Status CheckArena(const Graph& graph) {
   return absl::OkStatus();
 }
 
-absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options) {
+absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options,
+                          Isa machine) {
   if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
   if (absl::Status s = CheckWeights(graph); !s.ok()) return s;
-  const Isa machine = DetectIsa();
   const Isa cap = Includes(machine, options.isa) ? options.isa : machine;
   for (NodeId id : graph.order()) {
     if (absl::Status s = CheckKernel(graph, graph.node(id), cap); !s.ok()) {
@@ -311,16 +311,17 @@ absl::Status CheckBuckets(const Plan& plan) {
 
 }  // namespace
 
-absl::Status VerifyPlan(const Plan& plan) {
+absl::Status VerifyPlan(const Plan& plan, Isa machine) {
   if (plan.buckets.empty()) return Illegal("buckets", "there are none");
   for (const Graph& graph : plan.buckets) {
-    if (absl::Status s = VerifyBucket(graph, plan.options); !s.ok()) return s;
+    if (absl::Status s = VerifyBucket(graph, plan.options, machine); !s.ok())
+      return s;
   }
   return CheckOrders(plan);
 }
 
-absl::Status VerifyModelPlan(const Plan& plan) {
-  if (absl::Status s = VerifyPlan(plan); !s.ok()) return s;
+absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
+  if (absl::Status s = VerifyPlan(plan, machine); !s.ok()) return s;
   if (absl::Status s = CheckBuckets(plan); !s.ok()) return s;
   if (absl::Status s = CheckShared(plan); !s.ok()) return s;
   const int64_t vocabulary = plan.model.vocabulary_size;

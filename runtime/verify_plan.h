@@ -13,7 +13,8 @@ namespace weft {
 // in one order, every intermediate has a place, and no two that are alive at
 // once overlap; views look into the arena; weights that have bytes (or will)
 // have as many as their types need. Run on every plan that is compiled.
-absl::Status VerifyPlan(const Plan& plan);
+// `machine`: what the kernels may need at most.
+absl::Status VerifyPlan(const Plan& plan, Isa machine = DetectIsa());
 
 // VerifyPlan, and what running it as a language model takes: buckets that
 // differ in nothing but the number of tokens, the standard inputs and nothing
@@ -21,6 +22,6 @@ absl::Status VerifyPlan(const Plan& plan);
 // the vocabulary's size, positions below the context, ...), one output of
 // logits of the vocabulary's size besides the states, and sizes that can be
 // added without overflow. Run on every plan that is loaded.
-absl::Status VerifyModelPlan(const Plan& plan);
+absl::Status VerifyModelPlan(const Plan& plan, Isa machine = DetectIsa());
 
 }  // namespace weft

@@ -32,7 +32,8 @@ std::vector<uint8_t> WithHeader(absl::Span<const uint8_t> bytes,
                                 const std::function<void(PlanProto*)>& edit);
 
 // Loads the plan and, if it is found sound, runs steps of one and of several
-// tokens. The status of loading or running.
+// tokens, also with weights whose checksums are wrong. The status of loading or
+// running.
 absl::Status LoadAndRun(absl::Span<const uint8_t> bytes);
 
 }  // namespace weft
