@@ -16,7 +16,7 @@
 #include "base/allocation_counter.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "ops/op_table.h"
+#include "runtime/kernel_uses.h"
 #include "runtime/limits.h"
 #include "runtime/memory.h"
 
@@ -116,17 +116,6 @@ class Bench {
   int64_t allocations_ = 0;
 };
 
-Cost StepCost(const Plan& plan, const Bounds& bounds) {
-  const Graph& graph = plan.BucketFor(bounds.tokens);
-  Cost total;
-  for (NodeId id : graph.order()) {
-    const Cost cost = NodeCost(graph, graph.node(id), bounds);
-    total.bytes += cost.bytes;
-    total.operations += cost.operations;
-  }
-  return total;
-}
-
 // The machine's limits, and what part of them the medians reach: of prefill,
 // operations against int8 and f32 arithmetic; of decode, bytes of weights,
 // cache and intermediates against reading memory. Bytes and operations are
@@ -156,10 +145,11 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
   const int64_t chunk = std::min(flags.prompt, plan.max_tokens());
   const double operations =
       json["prefill_tokens_per_second"]["median"].get<double>() / chunk *
-      StepCost(plan, {chunk, 1, flags.prompt}).operations;
+      StepCost(plan.BucketFor(chunk), {chunk, 1, flags.prompt}).operations;
   const double bytes =
       json["decode_tokens_per_second"]["median"].get<double>() / flags.batch *
-      StepCost(plan, {flags.batch, flags.batch, (flags.generate + 1) / 2})
+      StepCost(plan.BucketFor(flags.batch),
+               {flags.batch, flags.batch, (flags.generate + 1) / 2})
           .bytes;
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits->int8_ops)},

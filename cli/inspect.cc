@@ -1,7 +1,5 @@
 // weft inspect: what a model file holds and what its plan takes.
-#include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/plan_summary.h"
 #include "models/default_model.h"
-#include "ops/op_table.h"
 #include "runtime/cpus.h"
 #include "xxhash.h"
 
@@ -22,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string model;
-  bool hash = false, check = false, json = false;
+  bool hash = false, check = false, kernels = false, json = false;
   CompileFlags compile;
 };
 
@@ -40,15 +38,6 @@ absl::StatusOr<std::string> HashOfFile(const std::string& path) {
   return Hash((*file)->bytes());
 }
 
-std::map<std::string, int> KernelsOf(const Graph& graph) {
-  std::map<std::string, int> kernels;
-  for (NodeId id : graph.order()) {
-    const std::string kernel = graph.node(id).attributes.String("kernel");
-    if (!kernel.empty()) ++kernels[kernel];
-  }
-  return kernels;
-}
-
 Json ModelJson(const ModelInfo& model) {
   return {{"architecture", model.architecture},
           {"name", model.name},
@@ -61,54 +50,6 @@ Json ModelJson(const ModelInfo& model) {
           {"head_count", model.head_count},
           {"head_count_kv", model.head_count_kv},
           {"file_bytes", model.file_bytes}};
-}
-
-Json PlanJson(const Plan& plan, int threads) {
-  const PlanMemory memory = MemoryOf(plan, 1, 1);
-  const Graph& last = plan.buckets.back();
-  int steps = 0;
-  for (NodeId id : last.order()) {
-    if (!OpOf(last.node(id)).view) ++steps;
-  }
-  Json buckets = Json::array();
-  for (const Graph& graph : plan.buckets) {
-    buckets.push_back(
-        {{"tokens", graph.bounds.tokens},
-         {"arena_bytes", graph.arena.bytes},
-         {"arena_lower_bound", graph.arena.lower_bound},
-         {"sum_of_intermediates", graph.arena.sum_of_intermediates},
-         {"kernels", KernelsOf(graph)}});
-  }
-  Json passes = Json::array();
-  for (const PassRecord& pass : plan.passes) {
-    passes.push_back({{"name", pass.name},
-                      {"nodes_before", pass.nodes_before},
-                      {"nodes_after", pass.nodes_after},
-                      {"seconds", pass.seconds}});
-  }
-  const double overhead =
-      memory.source_weights == 0
-          ? 0.0
-          : static_cast<double>(memory.weights) / memory.source_weights - 1.0;
-  return {{"nodes", last.order().size()},
-          {"nodes_before", plan.nodes_before},
-          {"steps", steps},
-          {"context", plan.context()},
-          {"isa", Name(plan.options.isa)},
-          {"planner", Name(plan.options.planner)},
-          {"threads", threads},
-          {"buckets", std::move(buckets)},
-          {"weight_bytes", memory.weights},
-          {"source_weight_bytes", memory.source_weights},
-          {"packed_overhead", overhead},
-          {"kv_bytes_per_token", memory.kv_per_token},
-          {"kv_bytes", memory.kv},
-          {"scratch_bytes", memory.thread_scratch * threads},
-          {"logits_bytes", memory.logits},
-          {"tokenizer_bytes", memory.tokenizer},
-          {"peak_bytes", memory.peak(threads)},
-          {"kernels", KernelsOf(last)},
-          {"passes", std::move(passes)}};
 }
 
 Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
@@ -146,53 +87,6 @@ ModelInfo VocabularyInfo(const GgufFile& file) {
   return model;
 }
 
-// Names of files are for people here: nothing in them may move the cursor.
-std::string Plain(const std::string& text) {
-  std::string plain = text;
-  for (char& c : plain) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return plain;
-}
-
-void PrintValue(const std::string& key, const Json& value) {
-  std::cout << absl::StreamFormat(
-      "  %-22s %s\n", key,
-      value.is_string() ? Plain(value.get<std::string>()) : value.dump());
-}
-
-void PrintPlan(const Json& plan) {
-  std::cout << "\nplan\n";
-  for (const auto& [key, value] : plan.items()) {
-    if (!value.is_structured()) PrintValue(key, value);
-  }
-  std::cout << "\ntokens        arena  lower bound   ratio  sum of "
-               "intermediates\n";
-  for (const Json& b : plan["buckets"]) {
-    const int64_t arena = b["arena_bytes"], bound = b["arena_lower_bound"];
-    std::cout << absl::StreamFormat(
-        "  %5d  %10d   %10d  %6.4f  %20d\n", b["tokens"].get<int64_t>(), arena,
-        bound, static_cast<double>(arena) / std::max<int64_t>(bound, 1),
-        b["sum_of_intermediates"].get<int64_t>());
-  }
-  std::cout << "\nkernels of the smallest and of the largest bucket\n";
-  const Json &first = plan["buckets"].front()["kernels"],
-             &last = plan["kernels"];
-  Json all = first;
-  all.update(last);
-  for (const auto& [name, unused] : all.items()) {
-    std::cout << absl::StreamFormat("  %5d  %5d  %s\n", first.value(name, 0),
-                                    last.value(name, 0), name);
-  }
-  std::cout << "\npasses                   nodes           seconds\n";
-  for (const Json& p : plan["passes"]) {
-    std::cout << absl::StreamFormat(
-        "  %-20s  %4d -> %4d    %.6f\n", p["name"].get<std::string>(),
-        p["nodes_before"].get<int>(), p["nodes_after"].get<int>(),
-        p["seconds"].get<double>());
-  }
-}
-
 void Print(const Json& result, const GgufFile* file) {
   std::cout << "model\n";
   for (const auto& [key, value] : result["model"].items()) {
@@ -216,7 +110,7 @@ void Print(const Json& result, const GgufFile* file) {
     }
     std::cout << "\n";
   }
-  if (!result["plan"].is_null()) PrintPlan(result["plan"]);
+  if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
 }
 
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
@@ -234,12 +128,13 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       options->threads > 0 ? options->threads : DefaultThreads();
   std::optional<GgufFile> file;
   ModelInfo model;
-  Json plan_json;
+  Json plan_json, memory_json;
   if (IsPlanFile(flags.model)) {
     absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
     if (!plan.ok()) return plan.status();
     model = plan->model;
-    plan_json = PlanJson(*plan, threads);
+    plan_json = PlanJson(*plan, threads, flags.kernels);
+    memory_json = MemoryJson(*plan, threads);
   } else {
     absl::StatusOr<GgufFile> opened = OpenModel(flags.model);
     if (!opened.ok()) return opened.status();
@@ -251,7 +146,8 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
       if (!plan.ok()) return plan.status();
       model = plan->model;
-      plan_json = PlanJson(*plan, threads);
+      plan_json = PlanJson(*plan, threads, flags.kernels);
+      memory_json = MemoryJson(*plan, threads);
     }
   }
   Json result;
@@ -262,6 +158,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
     result["model"]["xxh3"] = *hash;
   }
   result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
+  result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
   if (flags.json) {
     PrintJson(result);
@@ -285,6 +182,8 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
                     "xxh3 of every tensor and of the file");
   command->add_flag("--check", flags->check,
                     "compare the checksums of all weights of a plan first");
+  command->add_flag("--kernels", flags->kernels,
+                    "the kernel of each kind of node, and why not another");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

@@ -160,13 +160,21 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
   }
   for (ValueId input : node.inputs) {
     const Value& value = graph.value(input);
-    const bool gathers = node.op == "embed" && input == node.inputs[1];
-    if (gathers) {
+    // Of a table, the rows that are taken: at most all.
+    int64_t taken = -1;
+    if (node.op == "embed" && input == node.inputs[1]) taken = bounds.tokens;
+    if (node.op == "take_rows" && input == node.inputs[0]) taken = bounds.rows;
+    if (taken >= 0) {
+      const int64_t rows = value.type.shape[0].Resolve(bounds);
       // Whole rows, and what panels add to them.
-      const int64_t rows = value.type.shape[0].value;
-      cost.bytes += std::min(bounds.tokens, rows) *
+      cost.bytes += std::min(taken, rows) *
                     ((StorageBytes(value.type, bounds) + rows - 1) / rows);
-    } else if (!op.writes_state || input != node.inputs[0]) {
+    } else if (IsStateType(value.type)) {
+      // The old version of a write is no reading.
+      if (!op.writes_state) {
+        cost.bytes += KvPageBytes(value.type) * bounds.context / kPageTokens;
+      }
+    } else {
       cost.bytes += StorageBytes(value.type, bounds);
     }
   }

@@ -35,6 +35,9 @@ const OpRules& TableRules();
 // Verify(graph, TableRules()), and layouts of weights and states that exist.
 absl::Status VerifyGraph(const Graph& graph);
 
+// What a step of `bounds` costs: its tokens and output rows, and every row
+// attending to `bounds.context` positions. Exact for memory that is read or
+// written once; of fused nodes, operations of the product alone are counted.
 Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds);
 
 }  // namespace weft

@@ -7,6 +7,29 @@
 #include "ops/storage.h"
 
 namespace weft {
+namespace {
+
+// Measured (benchmarks/NOTES.md): the resident pages of the program and its
+// libraries, the allocator's slack and the threads' stacks.
+constexpr int64_t kProgramBytes = int64_t{12} << 20;
+// Of a bucket: node, results, attributes, the executor's operands and kernel.
+constexpr int64_t kBytesPerNode = 1200;
+// Of a token: a string in the plan's vocabulary, in the tokeniser's and in its
+// family's table (two of them allocated apart), score and type twice, a slot of
+// a hash table at its mean load, and what sorting and growing took.
+constexpr int64_t kBytesPerToken = 230;
+// Of a merge: a string while the tokeniser is made, and a slot.
+constexpr int64_t kBytesPerMerge = 110;
+
+int64_t TokenizerBytes(const Vocabulary& vocabulary) {
+  // The texts: as the file has them, and in the copies where they are too long
+  // to lie in the string itself.
+  return 2 * static_cast<int64_t>(vocabulary.ByteSizeLong()) +
+         kBytesPerToken * vocabulary.tokens_size() +
+         kBytesPerMerge * vocabulary.merges_size();
+}
+
+}  // namespace
 
 int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -55,7 +78,12 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows) {
   memory.kv =
       page * ((plan.context() + kPageTokens - 1) / kPageTokens) * sequences;
   memory.logits = logit_rows * plan.model.vocabulary_size * 4;
-  memory.tokenizer = static_cast<int64_t>(plan.vocabulary.ByteSizeLong()) * 3;
+  memory.tokenizer = TokenizerBytes(plan.vocabulary);
+  memory.program = kProgramBytes;
+  for (const Graph& graph : plan.buckets) {
+    memory.program +=
+        static_cast<int64_t>(graph.order().size()) * kBytesPerNode;
+  }
   return memory;
 }
 

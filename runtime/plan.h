@@ -91,7 +91,9 @@ struct Plan {
   const Graph& BucketFor(int64_t tokens) const;
 };
 
-// Memory of a plan in bytes, known before anything is loaded.
+// Memory of a plan in bytes, known before anything is loaded. The sum is the
+// resident size of a process that has filled its context: pages count when they
+// are touched, so a short text takes less of kv and arena.
 struct PlanMemory {
   int64_t weights = 0;         // in the layouts that kernels read
   int64_t source_weights = 0;  // the same weights as the model file stores them
@@ -100,9 +102,11 @@ struct PlanMemory {
   int64_t kv_per_token = 0;    // of one sequence
   int64_t kv = 0;              // for `sequences` whole contexts
   int64_t logits = 0;          // rows that a step may ask for
-  int64_t tokenizer = 0;
+  int64_t tokenizer = 0;       // and the vocabulary: an estimate
+  int64_t program = 0;         // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + thread_scratch * threads + kv + logits + tokenizer;
+    return weights + arena + thread_scratch * threads + kv + logits +
+           tokenizer + program;
   }
 };
 

@@ -37,6 +37,7 @@ TEST(Usage, WrongUseExitsWithTwo) {
       {"run", "-p", "a", "-f", "b"},
       {"run", "--top-p", "7"},
       {"run", "--isa", "mmx"},
+      {"inspect", model, "--planner", "best"},
       {"run", "--kv-type", "q2_k"},
       {"run", "--kv-type", ""},
       {"run", "--kv-type", "f16,0=q2_k"},

@@ -88,7 +88,11 @@ RunResult Weft(const std::vector<std::string>& arguments,
     pollfd fds[] = {{in.ends[1], POLLOUT, 0},
                     {out.ends[0], POLLIN, 0},
                     {err.ends[0], POLLIN, 0}};
-    if (poll(fds, 3, -1) < 0) break;
+    if (poll(fds, 3, options.interrupt_when ? 1 : -1) < 0) break;
+    if (!interrupted && options.interrupt_when && options.interrupt_when()) {
+      kill(child, options.interrupt_signal);
+      interrupted = true;
+    }
     if (fds[0].revents != 0) {
       const ssize_t n = write(in.ends[1], options.input.data() + sent,
                               options.input.size() - sent);

@@ -1,6 +1,8 @@
 // Runs the binary, as a user's shell would.
 #pragma once
 
+#include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ struct RunOptions {
   int64_t close_output_after = -1;
   // Sends SIGINT after the first byte of standard output.
   bool interrupt = false;
+  // Sends `interrupt_signal` as soon as this says so; asked every millisecond.
+  std::function<bool()> interrupt_when = nullptr;
+  int interrupt_signal = SIGINT;
 };
 
 RunResult Weft(const std::vector<std::string>& arguments,
