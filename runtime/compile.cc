@@ -93,7 +93,7 @@ absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
       Arena::Create(TotalBytes(jobs), "weights", huge_pages);
   if (!arena.ok()) return arena.status();
   auto memory = std::make_shared<Arena>(*std::move(arena));
-  RunWeightJobs(jobs, threads, progress, [&](size_t i) {
+  RunWeightJobs(jobs, threads, progress, [&](size_t i, int) {
     jobs[i].value->data.make(memory->data() + jobs[i].offset);
   });
   // Buckets share weights by name.

@@ -10,13 +10,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/mapped_output.h"
+#include "base/sized_output.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/logging.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/weight_layout.h"
+#include "runtime/arena.h"
 #include "runtime/plan_header.h"
 #include "runtime/plan_needs.h"
 #include "runtime/weight_checksum.h"
@@ -76,10 +77,10 @@ std::string Serialize(const PlanProto& header) {
 // --- Writing.
 
 // A file with room for the header and the weights, still empty.
-absl::StatusOr<MappedOutput> CreateFile(const std::string& path,
-                                        size_t header_bytes,
-                                        int64_t weight_bytes,
-                                        Preamble* preamble) {
+absl::StatusOr<SizedOutput> CreateFile(const std::string& path,
+                                       size_t header_bytes,
+                                       int64_t weight_bytes,
+                                       Preamble* preamble) {
   if (header_bytes > kMaxHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot write plan: ", path, ": a header of ", header_bytes,
@@ -93,16 +94,20 @@ absl::StatusOr<MappedOutput> CreateFile(const std::string& path,
       RoundUp(static_cast<int64_t>(sizeof(Preamble) + header_bytes),
               weight_bytes >= kHugeFrom ? kHugePageBytes : kPageBytes));
   preamble->weights_bytes = static_cast<uint64_t>(weight_bytes);
-  return MappedOutput::Create(
+  return SizedOutput::Create(
       path, static_cast<int64_t>(preamble->weights_start) + weight_bytes);
 }
 
 absl::Status Finish(const std::string& header, Preamble preamble,
-                    MappedOutput* file) {
-  uint8_t* place = file->data() + sizeof(Preamble);
-  std::memcpy(place, header.data(), header.size());
-  preamble.xxh3 = ChecksumOf(preamble, place);
-  std::memcpy(file->data(), &preamble, sizeof(Preamble));
+                    SizedOutput* file) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(header.data());
+  preamble.xxh3 = ChecksumOf(preamble, bytes);
+  absl::Status s = file->Write(
+      0, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&preamble),
+                             sizeof(Preamble)));
+  if (!s.ok()) return s;
+  s = file->Write(sizeof(Preamble), absl::MakeConstSpan(bytes, header.size()));
+  if (!s.ok()) return s;
   return file->Commit();
 }
 
@@ -275,22 +280,37 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
     header.add_weight_xxh3(0);
   }
   Preamble preamble;
-  absl::StatusOr<MappedOutput> file =
+  absl::StatusOr<SizedOutput> file =
       CreateFile(path, header.ByteSizeLong(), TotalBytes(jobs), &preamble);
   if (!file.ok()) return file.status();
-  uint8_t* weights = file->data() + preamble.weights_start;
+  // Each thread makes one weight at a time in memory of its own.
+  int64_t largest = 0;
+  for (const WeightJob& job : jobs) {
+    if (job.value->data.make) largest = std::max(largest, job.bytes);
+  }
+  std::vector<Arena> rooms;
+  for (int thread = 0; thread < threads.threads(); ++thread) {
+    absl::StatusOr<Arena> room = Arena::Create(largest, "packing weights");
+    if (!room.ok()) return room.status();
+    rooms.push_back(*std::move(room));
+  }
   std::vector<uint64_t> checksums(jobs.size());
-  RunWeightJobs(jobs, threads, progress, [&](size_t i) {
+  std::vector<absl::Status> written(jobs.size());
+  RunWeightJobs(jobs, threads, progress, [&](size_t i, int thread) {
     const WeightData& data = jobs[i].value->data;
-    uint8_t* place = weights + jobs[i].offset;
+    absl::Span<const uint8_t> bytes = data.bytes;
     if (data.make != nullptr) {
-      data.make(place);
-    } else {
-      std::memcpy(place, data.bytes.data(), data.bytes.size());
+      data.make(rooms[thread].data());
+      bytes = absl::MakeConstSpan(rooms[thread].data(),
+                                  static_cast<size_t>(jobs[i].bytes));
     }
-    checksums[i] = WeightChecksum(
-        absl::MakeConstSpan(place, static_cast<size_t>(jobs[i].bytes)));
+    checksums[i] = WeightChecksum(bytes);
+    written[i] = file->Write(
+        static_cast<int64_t>(preamble.weights_start) + jobs[i].offset, bytes);
   });
+  for (const absl::Status& s : written) {
+    if (!s.ok()) return s;
+  }
   for (size_t i = 0; i < jobs.size(); ++i) {
     header.set_weight_xxh3(static_cast<int>(i), checksums[i]);
   }
@@ -304,7 +324,7 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
   WriteReference(reference, &header);
   const std::string bytes = Serialize(header);
   Preamble preamble;
-  absl::StatusOr<MappedOutput> file =
+  absl::StatusOr<SizedOutput> file =
       CreateFile(path, bytes.size(), 0, &preamble);
   if (!file.ok()) return file.status();
   return Finish(bytes, preamble, &*file);

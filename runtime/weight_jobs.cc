@@ -1,6 +1,8 @@
 #include "runtime/weight_jobs.h"
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -34,21 +36,29 @@ int64_t TotalBytes(const std::vector<WeightJob>& jobs) {
 
 void RunWeightJobs(const std::vector<WeightJob>& jobs, ThreadPool& threads,
                    const Progress& progress,
-                   const std::function<void(size_t)>& run) {
-  const int64_t total = std::max<int64_t>(TotalBytes(jobs), 1);
-  // In groups, so that progress is told from this thread.
-  const size_t group = 4 * static_cast<size_t>(threads.threads());
-  for (size_t begin = 0; begin < jobs.size(); begin += group) {
-    const size_t n = std::min(group, jobs.size() - begin);
-    threads.ParallelFor(static_cast<int64_t>(n),
-                        [&](int64_t from, int64_t to, int) {
-                          for (int64_t i = from; i < to; ++i) run(begin + i);
-                        });
-    if (!progress) continue;
-    const size_t done = begin + n;
-    const int64_t bytes = done < jobs.size() ? jobs[done].offset : total;
-    progress(static_cast<double>(bytes) / static_cast<double>(total));
-  }
+                   const std::function<void(size_t, int)>& run) {
+  std::vector<size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return jobs[a].bytes > jobs[b].bytes;
+  });
+  const double total =
+      static_cast<double>(std::max<int64_t>(TotalBytes(jobs), 1));
+  std::atomic<size_t> next{0};
+  std::atomic<int64_t> done{0};
+  // One item for each thread, which takes jobs as long as there are any.
+  threads.ParallelFor(threads.threads(), [&](int64_t, int64_t, int thread) {
+    for (size_t turn; (turn = next++) < order.size();) {
+      const size_t i = order[turn];
+      run(i, thread);
+      done += AlignedBytes(jobs[i].bytes);
+      // Thread 0 is the one that called.
+      if (thread == 0 && progress) {
+        progress(static_cast<double>(done) / total);
+      }
+    }
+  });
+  if (progress) progress(1.0);
 }
 
 }  // namespace weft

@@ -26,10 +26,10 @@ std::vector<WeightJob> WeightJobs(const Plan& plan, bool described_only);
 // The bytes from the first job's start to the last one's end.
 int64_t TotalBytes(const std::vector<WeightJob>& jobs);
 
-// Calls run(i) for every job, on all threads, and tells the progress from this
-// one.
+// Calls run(i, thread) for every job, on all threads, the largest first, and
+// tells the progress from this one.
 void RunWeightJobs(const std::vector<WeightJob>& jobs, ThreadPool& threads,
                    const Progress& progress,
-                   const std::function<void(size_t)>& run);
+                   const std::function<void(size_t, int)>& run);
 
 }  // namespace weft
