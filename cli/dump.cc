@@ -153,19 +153,6 @@ absl::StatusOr<std::string> FromText(const Flags& flags) {
   return Write(*graph, flags);
 }
 
-// Whether a plan came from this file, as far as its list of tensors tells.
-bool HasTensors(const GgufFile& file, const std::vector<TensorInfo>& tensors) {
-  if (file.tensors().size() != tensors.size()) return false;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const GgufTensor& tensor = file.tensors()[i];
-    if (tensor.name != tensors[i].name || tensor.type != tensors[i].type ||
-        tensor.data.size() != static_cast<size_t>(tensors[i].bytes)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 absl::StatusOr<std::string> FromModel(const Flags& flags,
                                       const CommonFlags& common) {
   if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
@@ -175,7 +162,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   const bool inside =
       !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
   std::string model = flags.model;
-  std::optional<std::vector<TensorInfo>> tensors;  // of the plan
+  std::optional<Plan> plan;
   if (IsPlanFile(model)) {
     if (inside && flags.source.empty()) {
       return UsageError(absl::StrCat(
@@ -183,27 +170,24 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
           " is a plan and holds the final graph only: give --source "
           "MODEL.gguf for --after, --before and --diff"));
     }
-    absl::StatusOr<Plan> plan = LoadPlan(model, options);
-    if (!plan.ok()) return plan.status();
+    absl::StatusOr<Plan> loaded = LoadPlan(model, options);
+    if (!loaded.ok()) return loaded.status();
+    plan = *std::move(loaded);
     absl::StatusOr<Graph> graph = PickBucket(*plan, flags);
     if (!graph.ok()) return graph.status();
     // A page can show the way to it.
     if (!inside && (flags.format != "html" || flags.source.empty())) {
       return Write(*graph, flags, KernelOptionsOf(plan->options));
     }
-    // Compiled again as it was.
-    options.compile = plan->options;
-    options.graph.context = plan->context();
-    options.graph.kv_type = KvTypes::Of(*graph);
+    options = OptionsOf(*plan);
     model = flags.source;
-    tensors = plan->model.tensors;
   }
   absl::StatusOr<GgufFile> file = OpenModel(model);
   if (!file.ok()) return file.status();
-  if (tensors && !HasTensors(*file, *tensors)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "source is not the model that the plan was compiled from: ", model,
-        ": it has other tensors than ", flags.model));
+  if (plan) {
+    if (absl::Status s = CheckSource(*file, *plan, flags.model); !s.ok()) {
+      return s;
+    }
   }
   if (flags.format == "html") return Page(*file, options, flags);
   Pipeliner pipeline(*file, options, flags);

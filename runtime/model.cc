@@ -226,13 +226,7 @@ ModelOptions OptionsOf(const Plan& plan) {
   ModelOptions options;
   options.compile = plan.options;
   options.graph.context = plan.context();
-  const Graph& graph = plan.buckets.back();
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
-    if (value.kind == ValueKind::kState) {
-      options.graph.kv_type = value.type.dtype;
-    }
-  }
+  options.graph.kv_type = KvTypes::Of(plan.buckets.back());
   return options;
 }
 
