@@ -6,7 +6,7 @@
 //   strings     names, types and labels, each once
 //   attributes  [name, value, name, value, ...]
 //   refusals    [[kernel, reason], ...]: kernels tried before the chosen one
-//   values      [id, kind (KindName), name, type, bytes, offset, [source names]]
+//   values      [id, kind, name, type, bytes, offset, [source names]]
 //   nodes       [id, op, name, [inputs], [outputs], attributes, refusals,
 //                bytes, operations, scratch offset]
 //   points      {"label", "nodes": [[first record, records, first step]...],
