@@ -66,8 +66,8 @@ void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action) {
       ->required();
   command
       ->add_option("--tensor-type", flags->options.tensor_types,
-                   "PATTERN=TYPE for the matrices whose names match; may come "
-                   "several times")
+                   "PATTERN=TYPE for the matrices whose names match: "
+                   "'ffn_down=Q6_K', 'blk.0.*=Q8_0'; may come several times")
       ->expected(1)
       ->take_all();
   command->callback([flags, &common, action] {

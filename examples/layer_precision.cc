@@ -4,7 +4,7 @@
 //
 // On the command line the same is
 //   weft quantize MODEL-F16.gguf /tmp/mixed.gguf Q4_0
-//     --tensor-type 'blk\.0\.=Q8_0'
+//     --tensor-type 'blk.0.*=Q8_0'
 //   weft run /tmp/mixed.gguf --kv-type q8_0,0=f32
 #include <iostream>
 
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   }
   weft::QuantizeOptions quantize;
   quantize.type = "Q4_0";
-  quantize.tensor_types = {"blk\\.0\\.=Q8_0"};  // a regular expression
+  quantize.tensor_types = {"blk.0.*=Q8_0"};
   const auto report = weft::QuantizeModel(argv[1], argv[2], quantize);
   if (!report.ok()) return std::cerr << report.status().message() << "\n", 1;
 

@@ -4,9 +4,12 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace weft {
 namespace {
@@ -36,6 +39,42 @@ std::string FromFilePattern(absl::string_view pattern) {
   return expression;
 }
 
+// Length of `1`, `[0-3]` or `(1|12)` at the start, 0 when there is none.
+size_t BlockNumber(absl::string_view text) {
+  const size_t digits =
+      std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits > 0 || text.empty()) return digits;
+  const size_t end = text[0] == '['   ? text.find(']')
+                     : text[0] == '(' ? text.find(')')
+                                      : absl::string_view::npos;
+  return end == absl::string_view::npos ? 0 : end + 1;
+}
+
+// `blk.1.` with its dots by the letter.
+std::string WithLiteralBlocks(absl::string_view pattern) {
+  static constexpr absl::string_view kBlock = "blk.";
+  std::string expression;
+  while (!pattern.empty()) {
+    const size_t n = absl::StartsWith(pattern, kBlock)
+                         ? BlockNumber(pattern.substr(kBlock.size()))
+                         : 0;
+    const absl::string_view number =
+        pattern.substr(std::min(kBlock.size(), pattern.size()), n);
+    absl::string_view rest =
+        pattern.substr(std::min(kBlock.size() + n, pattern.size()));
+    if (n == 0 || !absl::ConsumePrefix(&rest, ".")) {
+      expression += pattern[0];
+      pattern.remove_prefix(1);
+      continue;
+    }
+    absl::StrAppend(&expression, "blk\\.", number, "\\.");
+    // `blk.1.*`: any text behind, not any number of dots.
+    if (absl::StartsWith(rest, "*")) expression += '.';
+    pattern = rest;
+  }
+  return expression;
+}
+
 }  // namespace
 
 absl::StatusOr<NamePattern> NamePattern::Parse(absl::string_view pattern) {
@@ -44,7 +83,9 @@ absl::StatusOr<NamePattern> NamePattern::Parse(absl::string_view pattern) {
         "tensor name pattern: it is empty: write part of a tensor's name");
   }
   const std::string expression =
-      IsFilePattern(pattern) ? FromFilePattern(pattern) : std::string(pattern);
+      IsFilePattern(pattern)             ? FromFilePattern(pattern)
+      : absl::StrContains(pattern, "\\") ? std::string(pattern)
+                                         : WithLiteralBlocks(pattern);
   int code_number = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* code =

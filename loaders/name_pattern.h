@@ -7,6 +7,10 @@
 // neither `.` nor a closing bracket is read as a file pattern: `*` any text,
 // `?` one character, the rest as it stands.
 //
+// And without backslashes, the dots around the number of a block mean dots:
+// `blk.1.*`, `blk.[0-3].ffn` and `blk.(1|12).` are blocks 1, 0 to 3, 1 and 12,
+// not also 10 to 19.
+//
 // Matching work is limited, so no pattern can hang. Thread-safe.
 #pragma once
 

@@ -177,6 +177,27 @@ TEST(NamePattern, ReadsExpressionsAndFilePatterns) {
       {"ffn_*", "blk.0.ffn_up.weight", true},
       {"ffn_*", "blk.0.ffn.weight", false},
       {"blk.?.ffn_*", "blk.10.ffn_up.weight", false},
+      // One layer is that layer alone.
+      {"blk.1.*", "blk.1.ffn_up.weight", true},
+      {"blk.1.*", "blk.10.ffn_up.weight", false},
+      {"blk.1.*", "blk.11.ffn_up.weight", false},
+      {"blk.1.*", "blk.21.ffn_up.weight", false},
+      {"blk.0.*", "blk.0.attn_q.weight", true},
+      {"blk.0.*", "blk.10.attn_q.weight", false},
+      {"blk.1.ffn", "blk.1.ffn_up.weight", true},
+      {"blk.1.ffn", "blk.1.attn_q.weight", false},
+      {"blk.1.", "blk.12.attn_q.weight", false},
+      {"blk.[0-3].*", "blk.3.attn_q.weight", true},
+      {"blk.[0-3].*", "blk.30.attn_q.weight", false},
+      {"blk.(1|12).*down", "blk.12.ffn_down.weight", true},
+      {"blk.(1|12).*down", "blk.1.ffn_down.weight", true},
+      {"blk.(1|12).*down", "blk.11.ffn_down.weight", false},
+      {"blk.(1|12).*down", "blk.1.ffn_up.weight", false},
+      {"blk.(0.attn|1.ffn)_", "blk.1.ffn_up.weight", true},
+      {"output|blk.1.*", "output.weight", true},
+      {"output|blk.1.*", "blk.1.ffn_up.weight", true},
+      {"blk.", "blk.7.ffn_up.weight", true},
+      {"blk.1", "blk.12.ffn_up.weight", true},
   };
   for (const auto& row : table) {
     const auto pattern = NamePattern::Parse(row.pattern);
