@@ -49,18 +49,20 @@ class Surface {
   change() {
     if (this.waiting) return;
     this.waiting = true;
-    requestAnimationFrame(() => {
-      this.waiting = false;
-      const ratio = window.devicePixelRatio || 1;
-      const w = Math.round(this.width * ratio), h = Math.round(this.height * ratio);
-      if (this.canvas.width !== w || this.canvas.height !== h) {
-        this.canvas.width = w;
-        this.canvas.height = h;
-      }
-      this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      this.context.clearRect(0, 0, this.width, this.height);
-      this.draw(this.context, this.width, this.height);
-    });
+    requestAnimationFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    this.waiting = false;
+    const ratio = window.devicePixelRatio || 1;
+    const w = Math.round(this.width * ratio), h = Math.round(this.height * ratio);
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+    }
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.draw(this.context, this.width, this.height);
   }
 }
 

@@ -14,12 +14,8 @@ function equal(name, got, wanted) {
     JSON.stringify(wanted));
 }
 
-// Until what was asked for is drawn. Without a screen, a page on which nothing
-// changed may get no frame at all: hence the clock, which is a virtual one.
-const frame = () => new Promise((done) => {
-  requestAnimationFrame(() => requestAnimationFrame(done));
-  setTimeout(done, 500);
-});
+// Gives what the browser does later (images, events) its time.
+const pause = () => new Promise((done) => setTimeout(done, 500));
 
 function enter(id, value) {
   $(id).value = value;
@@ -44,14 +40,13 @@ const detailsText = () => $('details').textContent;
 const itemText = (item) => item.lines.map(([text]) => text).join(' ');
 
 // The slider shows every graph, says how large it is and what is new.
-async function checkSlider() {
+function checkSlider() {
   const last = Number($('point').max);
   check('a point for each pass', last >= 15, last);
   equal('starts at the end', $('point').value, String(last));
   check('says the pass', /^after plan-buffers · \d+ nodes/
     .test($('point-label').textContent), $('point-label').textContent);
   enter('point', '0');
-  await frame();
   const first = state.point.nodes;
   equal('the first graph', $('point-label').textContent,
     'as loaded · ' + first.length + ' nodes');
@@ -72,7 +67,6 @@ async function checkSlider() {
   const fuse = program.points.findIndex((p) => p.label === 'after fuse-attention');
   enter('point', String(fuse));
   $('expand').click();
-  await frame();
   const fresh = layout.items.filter((item) => item.status === 'new');
   equal('new nodes are marked', fresh.length, state.point.counts.new);
   check('new nodes are the fused ones', fresh.length > 0 &&
@@ -80,16 +74,14 @@ async function checkSlider() {
   enter('point', String(last));
 }
 
-async function checkBlocks() {
+function checkBlocks() {
   const blocks = [...blocksOf(state.point)];
   $('collapse').click();
-  await frame();
   equal('closed: a box for each block',
     layout.items.filter((item) => item.kind === 'block').length, blocks.length);
   check('closed: none of their nodes', layout.items.every((item) =>
     item.kind !== 'node' || item.node.block < 0));
   $('expand').click();
-  await frame();
   equal('open: a box for each node',
     layout.items.filter((item) => item.kind === 'node').length,
     state.point.nodes.length);
@@ -110,7 +102,7 @@ async function checkBlocks() {
   equal('Enter opens', state.open.size, blocks.length);
 }
 
-async function checkSearch() {
+function checkSearch() {
   $('collapse').click();
   enter('query', 'FFN_down');
   const wanted = state.point.nodes.filter((n) => n.name.includes('ffn_down') ||
@@ -122,7 +114,6 @@ async function checkSearch() {
     blocksOf(state.point).size);
   $('search').dispatchEvent(new Event('submit', {cancelable: true}));
   $('search').dispatchEvent(new Event('submit', {cancelable: true}));
-  await frame();
   equal('jumps to the second', state.node, wanted[1]);
   check('its block is open', state.open.has(wanted[1].block));
   const [x, y] = graphView.toGraph(graphView.surface.width / 2,
@@ -141,11 +132,10 @@ async function checkSearch() {
   equal('emptied', $('match-count').textContent, '');
 }
 
-async function checkDetails() {
+function checkDetails() {
   const node = state.point.nodes.find((n) => n.name.endsWith('attn_qkv') &&
     n.op === 'fused_matmul');
   selectNode(node);
-  await frame();
   equal('title', detailsTitle().split(' ')[0], 'fused_matmul');
   const text = detailsText();
   for (const part of [node.name, node.kernel, 'eps', 'made of',
@@ -165,7 +155,7 @@ async function checkDetails() {
   }
 }
 
-async function checkKeyboard() {
+function checkKeyboard() {
   press('graph-canvas', 'Escape');
   equal('Escape deselects', state.node, null);
   press('graph-canvas', 'ArrowDown');
@@ -188,7 +178,7 @@ async function checkKeyboard() {
   equal('slash: to the search', document.activeElement, $('query'));
 }
 
-async function checkArena() {
+function checkArena() {
   const {buffers, arena} = state.point;
   check('buffers', buffers.length > 5, buffers.length);
   check('within the arena', buffers.every((b) => b.offset >= 0 &&
@@ -216,12 +206,14 @@ async function checkArena() {
 }
 
 // What is on the canvases is drawn: the colour in a box is that of its op.
-async function checkDrawing() {
+function checkDrawing() {
   $('expand').click();
   const node = state.point.nodes.find((n) => n.kernel !== '');
   selectNode(node);
   selectItem(null);
-  await frame();
+  // At once: without a screen, a frame may be long in coming.
+  graphView.surface.drawNow();
+  arenaView.surface.drawNow();
   const item = layout.itemOf.get(node.id);
   const ratio = window.devicePixelRatio;
   const pixel = (context, x, y) => [...context.getImageData(
@@ -241,7 +233,7 @@ async function checkDrawing() {
 
 // At every point, with blocks open and closed: boxes apart, lines downwards
 // within a column, both ends at boxes.
-async function checkLayouts() {
+function checkLayouts() {
   for (const shown of program.points) {
     for (const open of [new Set(), blocksOf(shown)]) {
       const {items, lines, w, h} = layoutGraph(shown, open, 1.5);
@@ -276,7 +268,7 @@ async function checkHostileNames() {
   enter('query', 'onerror');
   check('in the list, too', $('matches').textContent.includes('<img'),
     $('matches').textContent);
-  await frame();
+  await pause();
   equal('still no image', document.images.length, 0);
   equal('still nothing ran', window.attacked, undefined);
 }
