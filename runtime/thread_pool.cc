@@ -1,14 +1,17 @@
 #include "runtime/thread_pool.h"
 
-#include <omp.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <climits>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/float_mode.h"
 
 namespace weft {
 namespace {
@@ -18,6 +21,18 @@ constexpr int kMaxThreads = 1024;
 // Ranges per thread. More would share the work out more evenly, but a range is
 // also the stretch of weights that one core streams through.
 constexpr int kRangesPerThread = 4;
+
+// How long a worker waits awake for the next loop. Sampling and printing a
+// token come in between.
+constexpr int64_t kWorkerSpin = 500'000;  // nanoseconds
+
+// How long the caller waits awake for the others' last ranges: this, and half
+// of what it took itself. A range is a quarter of that at most.
+constexpr int64_t kCallerSpin = 20'000;
+
+constexpr uint32_t kInside = (1u << 11) - 1;
+constexpr uint32_t kClosed = 1u << 11;
+constexpr uint32_t kNumber = ~(kInside | kClosed);
 
 absl::Status PoolError(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -35,6 +50,43 @@ void SetCpus(const std::vector<int>& cpus) {
   for (const int cpu : cpus) CPU_SET_S(cpu, bytes, mask);
   sched_setaffinity(0, bytes, mask);
   CPU_FREE(mask);
+}
+
+int64_t Now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits awake until done() or the time is over; false then.
+template <typename Done>
+bool Spin(int64_t until, Done done) {
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+    if (Now() > until) return done();
+  }
+}
+
+static_assert(sizeof(std::atomic<uint32_t>) == 4, "futexes are 32-bit words");
+
+// Sleeps while the word has this value (futex(2)).
+void Sleep(std::atomic<uint32_t>* word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void WakeAll(std::atomic<uint32_t>* word) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -60,66 +112,125 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(
       }
     }
   }
-  return std::unique_ptr<ThreadPool>(
+  std::unique_ptr<ThreadPool> pool(
       new ThreadPool(threads, std::move(affinity)));
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      pool->workers_.emplace_back(
+          [p = pool.get(), thread] { p->Work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot make threads: the system gave ", pool->workers_.size() + 1,
+        " of ", threads, ": choose less --threads"));
+  }
+  return pool;
 }
 
 ThreadPool::ThreadPool(int threads, std::vector<int> affinity)
     : threads_(threads),
       affinity_(std::move(affinity)),
-      saved_float_modes_(threads) {}
+      shares_(new Share[threads]),
+      state_(kClosed) {}
+
+ThreadPool::~ThreadPool() {
+  stop_ = true;
+  // Another number wakes those that sleep; the loop stays closed.
+  state_ += kClosed << 1;
+  WakeAll(&state_);
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Work(int thread) {
+  SetFloatMode(kComputeFloatMode);
+  if (!affinity_.empty()) SetCpus({affinity_[thread]});
+  // The number before the first loop's: it may have begun already.
+  uint32_t last = 0;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    uint32_t state = state_.load(std::memory_order_acquire);
+    const auto is_new = [&] {
+      state = state_.load(std::memory_order_acquire);
+      return (state & kNumber) != last;
+    };
+    if (!Spin(Now() + kWorkerSpin, is_new)) {
+      ++asleep_;
+      Sleep(&state_, state);
+      --asleep_;
+      continue;
+    }
+    last = state & kNumber;
+    bool inside = false;
+    while (!inside && (state & kClosed) == 0 && (state & kNumber) == last) {
+      inside = state_.compare_exchange_weak(state, state + 1,
+                                            std::memory_order_acq_rel);
+    }
+    if (!inside) continue;
+    TakeRanges(thread);
+    state = state_.fetch_sub(1) - 1;
+    if ((state & kClosed) != 0 && (state & kInside) == 0 && caller_asleep_) {
+      WakeAll(&state_);
+    }
+  }
+}
+
+void ThreadPool::TakeRanges(int thread) {
+  for (int i = 0; i < threads_; ++i) {
+    Share& share = shares_[(thread + i) % threads_];
+    for (;;) {
+      const int64_t n = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (n >= share.end) break;
+      const int64_t begin = n * range_;
+      body_(context_, begin, std::min(items_ - begin, range_) + begin, thread);
+    }
+  }
+}
+
+void ThreadPool::WaitForWorkers(int64_t start) {
+  uint32_t state = state_.fetch_or(kClosed) | kClosed;
+  if ((state & kInside) == 0) return;
+  const auto done = [&] {
+    state = state_.load(std::memory_order_acquire);
+    return (state & kInside) == 0;
+  };
+  const int64_t now = Now();
+  if (Spin(now + kCallerSpin + (now - start) / 2, done)) return;
+  caller_asleep_ = true;
+  while (!done()) Sleep(&state_, state);
+  caller_asleep_ = false;
+}
 
 void ThreadPool::ParallelFor(int64_t items, RangeFunction body, void* context) {
   if (items <= 0) return;
+  ScopedComputeFloatMode float_mode;
   if (items == 1 || threads_ == 1) {
-    ScopedComputeFloatMode float_mode;
     body(context, 0, items, 0);
     return;
   }
-  const int64_t ranges = int64_t{threads_} * kRangesPerThread;
-  const int64_t range = items / ranges + (items % ranges != 0);
-  alignas(64) std::atomic<int64_t> taken{0};
-#pragma omp parallel num_threads(threads_)
-  {
-    ScopedComputeFloatMode float_mode;
-    // Fewer than asked for inside another region or under OMP_THREAD_LIMIT.
-    const int team = omp_get_num_threads();
-    const int thread = omp_get_thread_num();
-    const int64_t count = items / range + (items % range != 0);
-    for (int64_t i = thread; i < count;
-         i = team + taken.fetch_add(1, std::memory_order_relaxed)) {
-      const int64_t begin = i * range;
-      body(context, begin, std::min(items - begin, range) + begin, thread);
-    }
+  const int64_t start = Now();
+  const int64_t most = int64_t{threads_} * kRangesPerThread;
+  body_ = body;
+  context_ = context;
+  items_ = items;
+  range_ = items / most + (items % most != 0);
+  const int64_t ranges = items / range_ + (items % range_ != 0);
+  for (int thread = 0; thread < threads_; ++thread) {
+    shares_[thread].next.store(ranges * thread / threads_,
+                               std::memory_order_relaxed);
+    shares_[thread].end = ranges * (thread + 1) / threads_;
   }
+  state_.store((state_.load() & kNumber) + (kClosed << 1));
+  if (asleep_ > 0) WakeAll(&state_);
+  TakeRanges(0);
+  WaitForWorkers(start);
 }
 
-ThreadPool::Scope::Scope(ThreadPool* pool)
-    : pool_(pool), saved_threads_(omp_get_max_threads()) {
-  if (!pool_->affinity_.empty()) pool_->saved_cpus_ = AllowedCpus();
-  omp_set_num_threads(pool_->threads_);
-#pragma omp parallel num_threads(pool_->threads_)
-  {
-    const int thread = omp_get_thread_num();
-    pool_->saved_float_modes_[thread] = FloatMode();
-    SetFloatMode(kComputeFloatMode);
-    if (!pool_->affinity_.empty()) {
-      // A worker is pinned once; the caller gets its CPUs back after each
-      // scope.
-      thread_local int pinned_to = -1;
-      const int cpu = pool_->affinity_[thread];
-      if (thread == 0 || pinned_to != cpu) {
-        SetCpus({cpu});
-        pinned_to = thread == 0 ? -1 : cpu;
-      }
-    }
-  }
+ThreadPool::Scope::Scope(ThreadPool* pool) : pool_(pool) {
+  if (pool_->affinity_.empty()) return;
+  pool_->saved_cpus_ = AllowedCpus();
+  SetCpus({pool_->affinity_[0]});
 }
 
 ThreadPool::Scope::~Scope() {
-#pragma omp parallel num_threads(pool_->threads_)
-  SetFloatMode(pool_->saved_float_modes_[omp_get_thread_num()]);
-  omp_set_num_threads(saved_threads_);
   if (!pool_->affinity_.empty()) SetCpus(pool_->saved_cpus_);
 }
 

@@ -1,27 +1,30 @@
-// Runs a loop on several threads: a thin layer over OpenMP.
+// Runs a loop on several threads: workers that spin for a while and then sleep.
 //
-// OpenMP, because oneDNN brings it anyway, and two pools that spin against each
-// other cost more than any own pool could gain. libgomp's workers spin for some
-// milliseconds after a region (GOMP_SPINCOUNT, 300000 rounds unless set) and
-// then sleep: awake while tokens are generated, idle when nothing is. That
-// default is what weft wants, so it sets nothing; OMP_WAIT_POLICY=passive costs
-// about 40 us per region, =active burns the cores for ever.
+// Steps of a model are hundreds of loops of some microseconds, so workers wait
+// for the next one awake; a millisecond's pause (nothing is generated) puts
+// them to sleep. On a machine that others use too, a worker may lose its core
+// in the middle of a loop, or may not get one at all:
+//   - nobody waits for a worker that has not begun: what it would have done is
+//     done by those that are there;
+//   - the caller waits awake for a worker that has begun only as long as its
+//     part can take, and then sleeps, so that the system moves the worker to
+//     the core that has become free.
+// So two threads on a busy machine are not slower than one.
 //
-// Every region has the full number of threads: libgomp ends the threads that a
-// smaller team leaves over, and starting them again is slow.
-//
-// A pool is used by one thread at a time, best always the same: libgomp keeps
-// workers per calling thread. After fork() a child must not use what its parent
-// used.
+// A pool is used by one thread at a time, and not from inside its own loops.
+// After fork() a child must not use what its parent used.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/cpus.h"
+#include "runtime/float_mode.h"
 
 namespace weft {
 
@@ -34,16 +37,18 @@ class ThreadPool {
                                  int thread);
 
   // `affinity` is empty, or has a CPU for each thread. Errors: threads outside
-  // 1..1024, too few CPUs, a CPU that the process may not use.
+  // 1..1024, too few CPUs, a CPU that the process may not use, no more threads
+  // from the system.
   static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(
       int threads, std::vector<int> affinity = {});
+  ~ThreadPool();
 
   int threads() const { return threads_; }
 
-  // Cuts items into contiguous ranges of about a quarter of a thread's share.
-  // Each thread begins at its own place, the same in every call of equal size;
-  // who is done early takes more. Runs inline for one item or one thread. Takes
-  // no heap memory. The float mode is kComputeFloatMode inside and as before
+  // Cuts items into contiguous ranges. Each thread has a share of them, the
+  // same in every call of equal size, and begins there; who is done early takes
+  // of the others'. Runs inline for one item or one thread. Takes no heap
+  // memory. The float mode is kComputeFloatMode inside and as before
   // afterwards.
   void ParallelFor(int64_t items, RangeFunction body, void* context);
 
@@ -59,11 +64,9 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // Around all work of a step, for what ParallelFor does not reach: the regions
-  // of oneDNN. They get this pool's number of threads and float mode, and all
-  // threads are pinned if the pool has an affinity. Afterwards the caller's
-  // OpenMP settings, its CPUs and every thread's float mode are as before;
-  // workers stay pinned. Costs two empty regions. Does not nest.
+  // Around all work of a step: the calling thread computes in
+  // kComputeFloatMode, and is pinned if the pool has an affinity. Afterwards
+  // both are as before. Does not nest.
   class Scope {
    public:
     explicit Scope(ThreadPool* pool);
@@ -73,16 +76,41 @@ class ThreadPool {
 
    private:
     ThreadPool* pool_;
-    int saved_threads_;
+    ScopedComputeFloatMode float_mode_;
   };
 
  private:
+  // What is left of one thread's share, on a cache line of its own.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+
   ThreadPool(int threads, std::vector<int> affinity);
+
+  void Work(int thread);
+  // Runs ranges until none is left.
+  void TakeRanges(int thread);
+  // Until no worker is inside the loop that began at `start`.
+  void WaitForWorkers(int64_t start);
 
   const int threads_;
   const std::vector<int> affinity_;
-  std::vector<uint64_t> saved_float_modes_;  // by thread, inside a Scope
-  std::vector<int> saved_cpus_;              // the caller's, inside a Scope
+  std::vector<int> saved_cpus_;  // the caller's, inside a Scope
+
+  // The loop that runs; written only while no worker is inside.
+  RangeFunction body_ = nullptr;
+  void* context_ = nullptr;
+  int64_t items_ = 0, range_ = 1;
+  std::unique_ptr<Share[]> shares_;
+
+  // Bits 0 to 10: workers inside the loop; bit 11: the loop is closed to those
+  // that are not; above: its number. Threads sleep on this word.
+  alignas(64) std::atomic<uint32_t> state_;
+  alignas(64) std::atomic<int> asleep_{0};  // workers
+  std::atomic<bool> caller_asleep_{false};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace weft

@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -101,10 +101,6 @@ TEST(ThreadPool, FlushesSubnormalsOnEveryThreadAndOnlyInside) {
       EXPECT_EQ(kept, 0);
       EXPECT_TRUE(KeepsSubnormals());
     }
-    std::vector<int> kept(4);
-#pragma omp parallel num_threads(4)
-    kept[omp_get_thread_num()] = KeepsSubnormals();
-    EXPECT_THAT(kept, Each(1));
   }
 }
 
@@ -130,27 +126,6 @@ TEST(ThreadPool, PutsAnUnusualFloatModeBack) {
   SetFloatMode(before);
   EXPECT_TRUE(same);
   EXPECT_EQ(after, unusual);
-}
-
-TEST(ThreadPool, LeavesTheCallersOpenMpSettingsAlone) {
-  omp_set_num_threads(3);
-  auto pool = MakePool(2);
-  pool->ParallelFor(10, [](int64_t, int64_t, int) {});
-  EXPECT_EQ(omp_get_max_threads(), 3);
-  { ThreadPool::Scope scope(pool.get()); }
-  EXPECT_EQ(omp_get_max_threads(), 3);
-}
-
-TEST(ThreadPool, WorksInsideAnotherParallelRegion) {
-  std::atomic<int> items{0};
-#pragma omp parallel num_threads(2)
-  {
-    auto pool = MakePool(4);
-    pool->ParallelFor(100, [&](int64_t begin, int64_t end, int) {
-      items += static_cast<int>(end - begin);
-    });
-  }
-  EXPECT_EQ(items, 200);
 }
 
 TEST(ThreadPool, ThreadCountsMayAlternate) {
@@ -181,26 +156,15 @@ TEST(ThreadPool, TakesNoHeapMemory) {
   EXPECT_EQ(sum, 101 * 100);
 }
 
-TEST(ThreadPoolScope, GivesOtherRegionsItsThreadsAndFloatMode) {
+TEST(ThreadPoolScope, ComputesInOneFloatMode) {
   auto pool = MakePool(3);
-  std::vector<int> kept(3, 1);
-  int team = 0;
   {
     ThreadPool::Scope scope(pool.get());
-    // As a library would open it.
-#pragma omp parallel
-    {
-      if (omp_get_thread_num() == 0) team = omp_get_num_threads();
-      kept[omp_get_thread_num()] = KeepsSubnormals();
-    }
+    EXPECT_FALSE(KeepsSubnormals());
     pool->ParallelFor(100, [](int64_t, int64_t, int) {});
     EXPECT_FALSE(KeepsSubnormals());
   }
-  EXPECT_EQ(team, 3);
-  EXPECT_THAT(kept, Each(0));
-#pragma omp parallel num_threads(3)
-  kept[omp_get_thread_num()] = KeepsSubnormals();
-  EXPECT_THAT(kept, Each(1));
+  EXPECT_TRUE(KeepsSubnormals());
 }
 
 TEST(ThreadPoolScope, PinsThreadsInOrderAndFreesTheCaller) {
@@ -208,15 +172,74 @@ TEST(ThreadPoolScope, PinsThreadsInOrderAndFreesTheCaller) {
   if (allowed.size() < 2) GTEST_SKIP() << "needs two CPUs";
   auto pool = MakePool(2, {allowed[1], allowed[0]});
   for (int round = 0; round < 2; ++round) {
-    std::vector<int> cpus(2, -1);
+    std::vector<std::atomic<int>> cpus(2);
     {
       ThreadPool::Scope scope(pool.get());
-#pragma omp parallel
-      cpus[omp_get_thread_num()] = sched_getcpu();
+      std::atomic<int> arrived{0};
+      pool->ParallelFor(8, [&](int64_t, int64_t, int thread) {
+        cpus[thread] = sched_getcpu();
+        ++arrived;
+        // Until both are there: one alone would do all of it.
+        while (arrived < 2) std::this_thread::yield();
+      });
     }
-    EXPECT_THAT(cpus, ::testing::ElementsAre(allowed[1], allowed[0]));
+    EXPECT_EQ(cpus[0], allowed[1]);
+    EXPECT_EQ(cpus[1], allowed[0]);
     EXPECT_EQ(AllowedCpus(), allowed);
   }
+}
+
+TEST(ThreadPool, WakesWorkersThatSleep) {
+  auto pool = MakePool(3);
+  for (int round = 0; round < 5; ++round) {
+    // Longer than a worker stays awake.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::atomic<int> arrived{0};
+    pool->ParallelFor(12, [&](int64_t, int64_t, int) {
+      ++arrived;
+      while (arrived < 3) std::this_thread::yield();
+    });
+    EXPECT_EQ(arrived, 12);
+  }
+}
+
+TEST(ThreadPool, SleepsWhenAWorkerTakesLong) {
+  auto pool = MakePool(2);
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int> arrived{0}, done{0};
+    pool->ParallelFor(8, [&](int64_t, int64_t, int thread) {
+      ++arrived;
+      while (arrived < 2) std::this_thread::yield();
+      if (thread == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      ++done;
+    });
+    EXPECT_EQ(done, 8);
+  }
+}
+
+// More threads than cores, so that they lose them in every place.
+TEST(ThreadPool, LosesNothingOnABusyMachine) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      while (!stop) {
+      }
+    });
+  }
+  auto pool = MakePool(4);
+  for (int64_t round = 0; round < 2000; ++round) {
+    const int64_t items = 1 + round % 37;
+    std::vector<int> runs(items);
+    pool->ParallelFor(items, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) ++runs[i];
+    });
+    EXPECT_THAT(runs, Each(1)) << round;
+  }
+  stop = true;
+  for (std::thread& other : others) other.join();
 }
 
 TEST(ThreadPool, RefusesWhatCannotBe) {
