@@ -13,7 +13,9 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kMostBlocks = 1 << 16;
+// Far above any model, and few enough that plan files cannot make work of them.
+constexpr int64_t kMostBlocks = 4096;
+constexpr size_t kMostText = 1 << 16;
 
 absl::StatusOr<DType> ParseType(absl::string_view name) {
   const std::optional<DType> type = DTypeFromName(name);
@@ -32,6 +34,10 @@ bool ParseBlock(absl::string_view text, int64_t* block) {
 }  // namespace
 
 absl::StatusOr<KvTypes> KvTypes::Parse(absl::string_view text) {
+  if (text.size() > kMostText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(text.size(), " characters: at most ", kMostText));
+  }
   KvTypes types;
   bool first_part = true;
   for (absl::string_view part : absl::StrSplit(text, ',')) {

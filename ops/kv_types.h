@@ -20,7 +20,7 @@ class KvTypes {
   KvTypes(DType all = DType::kF16) : all_(all) {}
 
   // The notation above: types in either case, each block at most once, numbers
-  // from 0 to 65535. Without a type for all it is f16. Errors name the part
+  // from 0 to 4095. Without a type for all it is f16. Errors name the part
   // that cannot be read.
   static absl::StatusOr<KvTypes> Parse(absl::string_view text);
 

@@ -65,7 +65,7 @@ TEST(KvTypes, WhatCannotBeReadIsNamed) {
       {"f16,2-1=f32", "'2-1' is neither"},
       {"f16,1-2-3=f32", "'1-2-3' is neither"},
       {"f16,0=f32=f16", "cannot read"},
-      {"f16,65536=f32", "'65536' is neither"},
+      {"f16,4096=f32", "'4096' is neither"},
       {"f16,99999999999999999999=f32", "is neither"},
       {"f16,0-4=f32,3-9=bf16", "block 3 has two types"},
       {"f16,5=f32,5=f32", "block 5 has two types"},
@@ -75,6 +75,12 @@ TEST(KvTypes, WhatCannotBeReadIsNamed) {
     EXPECT_FALSE(types.ok()) << text;
     EXPECT_THAT(std::string(types.status().message()), HasSubstr(why)) << text;
   }
+}
+
+TEST(KvTypes, LongTextsAreRefusedUnread) {
+  const absl::StatusOr<KvTypes> types =
+      KvTypes::Parse("f16," + std::string(1 << 20, '='));
+  EXPECT_THAT(std::string(types.status().message()), HasSubstr("at most"));
 }
 
 TEST(KvTypes, AreReadFromAGraph) {

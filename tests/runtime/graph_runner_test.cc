@@ -183,6 +183,38 @@ TEST(GraphRunner, WindowsLookIntoAllKindsOfMemory) {
   EXPECT_THAT(twice, ElementsAre(8, 18, 32, 72, 98, 128));
 }
 
+// A product's second operand need not be a weight.
+TEST(GraphRunner, MultipliesInputsAndResults) {
+  const auto runner = Make(
+      "graph t tokens<=40 rows<=40 context<=1\n%0 = input x  f32[T,33]\n"
+      "%1 = input w  f32[5,33]\n%2 = mul(%1, %1)  f32[5,33]\n"
+      "%3 = matmul(%0, %1)  f32[T,5]\n%4 = matmul(%0, %2)  f32[T,5]\n"
+      "output y = %3\noutput z = %4\n",
+      {}, 2);
+  ASSERT_NE(runner, nullptr);
+  const std::vector<float> w = Random(5 * 33, 2);
+  for (int rows : {1, 40}) {
+    const std::vector<float> x = Random(rows * 33, 1);
+    std::vector<float> y(rows * 5), z(rows * 5);
+    const absl::Status s = runner->Run(
+        {{"x", absl::MakeConstSpan(x)}, {"w", absl::MakeConstSpan(w)}},
+        {{"y", absl::MakeSpan(y)}, {"z", absl::MakeSpan(z)}});
+    ASSERT_TRUE(s.ok()) << s;
+    for (int t = 0; t < rows; ++t) {
+      for (int i = 0; i < 5; ++i) {
+        double sum = 0, squares = 0;
+        for (int k = 0; k < 33; ++k) {
+          const double wk = w[i * 33 + k];
+          sum += x[t * 33 + k] * wk;
+          squares += x[t * 33 + k] * wk * wk;
+        }
+        EXPECT_NEAR(y[t * 5 + i], sum, 1e-5);
+        EXPECT_NEAR(z[t * 5 + i], squares, 1e-5);
+      }
+    }
+  }
+}
+
 constexpr char kTaste[] =
     "graph taste tokens<=8 rows<=8 context<=1\n"
     "$users = weight f32[5,4]\n$items = weight f32[7,4]\n"
