@@ -289,8 +289,8 @@ absl::Status Executor::Run(const Batch& batch) {
   }
   void* const logits = batch.logits;
   return Run(Step{static_cast<int64_t>(batch.ids.size()),
-           static_cast<int64_t>(batch.output_rows.size()), batch_data_,
-           absl::MakeConstSpan(&logits, 1)});
+                  static_cast<int64_t>(batch.output_rows.size()), batch_data_,
+                  absl::MakeConstSpan(&logits, 1)});
 }
 
 absl::Status Executor::Run(const Step& step) {
