@@ -1,5 +1,8 @@
 #include "runtime/compile.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +21,21 @@ void TakePlainKernels(Graph& graph, const PassOptions& options) {
     const KernelChoice choice = ChooseKernel({graph, node, options.kernels},
                                              KernelPreference::kPlainest);
     node.attributes.Set("kernel", choice.row->name());
+  }
+}
+
+// Brings what stays in the model file, such as an embedding table, into memory
+// front to back: else its rows would come page by page, with the tokens.
+void ReadMapped(const Graph& graph) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const WeightData& data = graph.value(id).data;
+    if (!data.mapped || data.make != nullptr || data.bytes.empty()) continue;
+    const uintptr_t first = reinterpret_cast<uintptr_t>(data.bytes.data());
+    const uintptr_t begin = first / page * page;
+    // Where the system cannot (before Linux 5.14), they come later.
+    madvise(reinterpret_cast<void*>(begin), first + data.bytes.size() - begin,
+            MADV_POPULATE_READ);
   }
 }
 
@@ -87,6 +105,7 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
 
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
                          const Progress& progress) {
+  ReadMapped(plan.buckets.front());
   const std::vector<WeightJob> jobs = WeightJobs(plan, true);
   if (jobs.empty()) return absl::OkStatus();
   absl::StatusOr<Arena> arena =

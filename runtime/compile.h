@@ -25,7 +25,8 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
                              const std::string& stop_after = "");
 
 // Makes the weights that are only described, into one block of memory that the
-// plan's graphs keep alive. Idempotent. Errors: no memory.
+// plan's graphs keep alive, and reads those that stay in the model file.
+// Idempotent. Errors: no memory.
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
                          bool huge_pages = false,
                          const Progress& progress = nullptr);

@@ -194,6 +194,9 @@ TEST(Plan, IsInspectedDumpedAndCheckedLikeItsModel) {
   bytes[bytes.size() - 100] ^= 1;
   WriteTextFile(path, bytes);
   ExpectError(Weft({"inspect", path, "--check"}), 1);
+  const RunResult eval = Weft({"eval", path, "--tokens", "1,5,9"});
+  ExpectError(eval, 1);
+  EXPECT_NE(eval.err.find("checksum is wrong"), std::string::npos) << eval.err;
 }
 
 TEST(Synth, MakesAModelThatInspectsAndRuns) {

@@ -70,7 +70,9 @@ TEST(Memory, OfARealRunIsAsInspectSays) {
     inspect.insert(inspect.end(), flags.begin(), flags.end());
     bench.insert(bench.end(), flags.begin(), flags.end());
     const double planned = WeftJson(inspect)["memory"]["total"];
-    const double resident = WeftJson(bench)["peak_rss_bytes"];
+    const nlohmann::json run = WeftJson(bench);
+    const double resident = run["peak_rss_bytes"];
+    EXPECT_EQ(run["allocations_per_decode_step"], 0);
     EXPECT_LE(std::abs(resident - planned), 0.05 * planned + 8e6)
         << model << ": planned " << planned << ", resident " << resident;
   }
