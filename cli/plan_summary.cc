@@ -4,8 +4,10 @@
 #include <iostream>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "ops/op_table.h"
 #include "runtime/kernel_uses.h"
 
@@ -69,10 +71,22 @@ void PrintChoices(const Json& choices) {
         weight.empty() ? "" : " of ", weight,
         order.empty() ? "" : ", summation: ", order,
         c["bytes"].get<double>() / 1e6, c["operations"].get<double>() / 1e6);
+    // By reason: most kernels of other types and instruction sets share one.
+    std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
     for (const Json& r : c["refused"]) {
+      const std::string why = r["why"];
+      const auto known =
+          std::find_if(reasons.begin(), reasons.end(),
+                       [&](const auto& reason) { return reason.first == why; });
+      auto& reason =
+          known != reasons.end()
+              ? *known
+              : reasons.emplace_back(why, std::vector<std::string>());
+      reason.second.push_back(r["kernel"]);
+    }
+    for (const auto& [why, kernels] : reasons) {
       std::cout << absl::StreamFormat("      not %s: %s\n",
-                                      r["kernel"].get<std::string>(),
-                                      r["why"].get<std::string>());
+                                      absl::StrJoin(kernels, ", "), why);
     }
   }
 }
