@@ -301,10 +301,7 @@ absl::Status GraphRunner::Run(absl::Span<const InputNumbers> inputs,
   for (size_t i = 0; i < read_.size(); ++i) {
     read_[i] = given_[executor_inputs_[i]];
   }
-  absl::Status s =
-      executor_->Run(Step{step.tokens, step.rows, read_, written_});
-  if (!s.ok()) return s;
-  return absl::OkStatus();
+  return executor_->Run(Step{step.tokens, step.rows, read_, written_});
 }
 
 }  // namespace weft
