@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -259,7 +260,9 @@ absl::StatusOr<std::vector<Registration>> RegisterWindowedAttention(
   if (!kernel.ok()) return kernel.status();
   all.push_back(*std::move(kernel));
   absl::StatusOr<Registration> pass = RegisterPass(
-      {"use-windowed-attention", UseWindowedAttention, /*per_bucket=*/false},
+      // It changes what the model computes, and is meant to.
+      {"use-windowed-attention", UseWindowedAttention, /*per_bucket=*/false,
+       /*tolerance=*/std::numeric_limits<double>::infinity()},
       "fuse-attention");
   if (!pass.ok()) return pass.status();
   all.push_back(*std::move(pass));

@@ -20,6 +20,7 @@ struct PassEntry {
   bool per_bucket;
   // How far the pass may move a result, relative to the root mean square of its
   // row. 0: it keeps float operations and their order, so no bit moves.
+  // Infinity: it changes what the model computes, and is meant to.
   double tolerance = 0;
 };
 
