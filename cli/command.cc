@@ -139,8 +139,7 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     const std::optional<Isa> cap = IsaFromName(isa);
     if (!cap) {
       return UsageError(absl::StrCat("--isa: unknown instruction set '", isa,
-                                     "': use ref, avx2, avx512, avx512vnni or "
-                                     "avx512bf16"));
+                                     "': use ", IsaNamesHere()));
     }
     // A cap: what the CPU has not, no cap gives.
     if (Includes(compile.isa, *cap)) compile.isa = *cap;

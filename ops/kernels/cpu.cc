@@ -24,9 +24,18 @@ constexpr IsaName kNames[] = {
     {Isa::kAvx512Bf16, "avx512bf16"},
     {Isa::kNeon, "neon"},
     {Isa::kNeonDot, "neondot"},
+    {Isa::kNeonI8mm, "neoni8mm"},
 };
 
-bool IsNeon(Isa isa) { return isa == Isa::kNeon || isa == Isa::kNeonDot; }
+bool IsNeon(Isa isa) { return isa >= Isa::kNeon; }
+
+#if defined(__x86_64__)
+constexpr Isa kHighestHere = Isa::kAvx512Bf16;
+#elif defined(__aarch64__)
+constexpr Isa kHighestHere = Isa::kNeonI8mm;
+#else
+constexpr Isa kHighestHere = Isa::kRef;
+#endif
 
 }  // namespace
 
@@ -42,6 +51,16 @@ std::optional<Isa> IsaFromName(absl::string_view name) {
     if (name == row.name) return row.isa;
   }
   return std::nullopt;
+}
+
+std::string IsaNamesHere() {
+  std::string names;
+  for (const IsaName& row : kNames) {
+    if (!Includes(kHighestHere, row.isa)) continue;
+    if (!names.empty()) names += row.isa == kHighestHere ? " or " : ", ";
+    names += row.name;
+  }
+  return names;
 }
 
 Isa DetectIsa() {
@@ -61,8 +80,9 @@ Isa DetectIsa() {
   if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Vnni;
   return Isa::kAvx512Bf16;
 #elif defined(__aarch64__)
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? Isa::kNeonDot
-                                                    : Isa::kNeon;
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return Isa::kNeon;
+  return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0 ? Isa::kNeonI8mm
+                                                   : Isa::kNeonDot;
 #else
   return Isa::kRef;
 #endif

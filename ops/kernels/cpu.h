@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -19,14 +20,19 @@ enum class Isa {
   kAvx512Bf16,  // and bfloat16 dot products
   kNeon,        // Advanced SIMD of AArch64
   kNeonDot,     // and int8 dot products (FEAT_DotProd)
+  kNeonI8mm,    // and int8 products of 2x8 by 8x2 (FEAT_I8MM)
 };
 
 // Lower case, as in kernel names: ref avx2 avx512 avx512vnni avx512bf16 neon
-// neondot.
+// neondot neoni8mm.
 const char* Name(Isa isa);
 
 // Case matters. Empty when unknown.
 std::optional<Isa> IsaFromName(absl::string_view name);
+
+// Those of the processor family that this is compiled for, as in "ref, neon,
+// neondot or neoni8mm".
+std::string IsaNamesHere();
 
 // The highest that this machine runs.
 Isa DetectIsa();

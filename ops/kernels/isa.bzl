@@ -9,11 +9,17 @@ _AVX512 = _AVX2 + [
     "-mprefer-vector-width=512",
 ]
 
-_FLAGS = {
+_X86_64 = {
     "avx2": _AVX2,
     "avx512": _AVX512,
     "avx512vnni": _AVX512 + ["-mavx512vnni"],
     "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],
+}
+
+_AARCH64 = {
+    "neon": ["-march=armv8-a"],
+    "neondot": ["-march=armv8.2-a+dotprod"],
+    "neoni8mm": ["-march=armv8.2-a+dotprod+i8mm"],
 }
 
 # Vectors wider than the baseline's registers stay inside one file, so their
@@ -22,12 +28,13 @@ _FLAGS = {
 _COMMON = ["-O3", "-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
 
 def isa_copts(isa):
-    """copts of a library for one x86 instruction set.
+    """copts of a library for one instruction set.
 
-    On another processor the library is compiled without them, and its files are
-    empty there.
+    On another family of processors the library is compiled without them, and its
+    files are empty there.
     """
     return _COMMON + select({
-        "//ops/kernels:x86_64": _FLAGS[isa],
+        "//ops/kernels:x86_64": _X86_64.get(isa, []),
+        "//ops/kernels:aarch64": _AARCH64.get(isa, []),
         "//conditions:default": [],
     })

@@ -42,6 +42,39 @@ WEFT_INLINE Native NativeWidenI8(const void* p) {
                                   _mm512_maskz_cvtepi8_epi32(0xffff, v));
 }
 
+#elif defined(__aarch64__)
+
+constexpr int kLanes = 4;
+typedef float32x4_t Native;
+
+WEFT_INLINE Native NativeZero() { return vdupq_n_f32(0.0f); }
+WEFT_INLINE Native NativeSplat(float x) { return vdupq_n_f32(x); }
+WEFT_INLINE Native NativeLoad(const float* p) { return vld1q_f32(p); }
+WEFT_INLINE void NativeStore(float* p, Native v) { vst1q_f32(p, v); }
+
+WEFT_INLINE Native NativeMultiplyAdd(Native a, Native b, Native c) {
+  return vfmaq_f32(c, a, b);
+}
+
+WEFT_INLINE Native NativeWidenF16(const void* p) {
+  uint16x4_t v;
+  memcpy(&v, p, sizeof(v));
+  return vcvt_f32_f16(vreinterpret_f16_u16(v));
+}
+
+WEFT_INLINE Native NativeWidenBF16(const void* p) {
+  uint16x4_t v;
+  memcpy(&v, p, sizeof(v));
+  return vreinterpretq_f32_u32(vshll_n_u16(v, 16));
+}
+
+WEFT_INLINE Native NativeWidenI8(const void* p) {
+  int32_t word;
+  memcpy(&word, p, sizeof(word));
+  const int8x8_t v = vreinterpret_s8_s32(vdup_n_s32(word));
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(v))));
+}
+
 #else
 
 constexpr int kLanes = 8;
@@ -72,8 +105,50 @@ WEFT_INLINE Native NativeWidenI8(const void* p) {
 
 #endif
 
+#if defined(__aarch64__)
+
 // The scalar F16 at p.
+WEFT_INLINE float LoadF16(const uint16_t* p) {
+  float16_t half;
+  memcpy(&half, p, sizeof(half));
+  return half;
+}
+
+// to[j][i] = from[i][j] for i, j < 4; rows `from_row` and `to_row` floats
+// apart.
+WEFT_INLINE void Transpose4x4(const float* from, int64_t from_row, float* to,
+                              int64_t to_row) {
+  const float32x4_t a = vld1q_f32(from), b = vld1q_f32(from + from_row);
+  const float32x4_t c = vld1q_f32(from + 2 * from_row);
+  const float32x4_t d = vld1q_f32(from + 3 * from_row);
+  // Columns 0 and 2, 1 and 3 of two rows.
+  const float64x2_t ab02 = vreinterpretq_f64_f32(vtrn1q_f32(a, b));
+  const float64x2_t ab13 = vreinterpretq_f64_f32(vtrn2q_f32(a, b));
+  const float64x2_t cd02 = vreinterpretq_f64_f32(vtrn1q_f32(c, d));
+  const float64x2_t cd13 = vreinterpretq_f64_f32(vtrn2q_f32(c, d));
+  vst1q_f32(to, vreinterpretq_f32_f64(vzip1q_f64(ab02, cd02)));
+  vst1q_f32(to + to_row, vreinterpretq_f32_f64(vzip1q_f64(ab13, cd13)));
+  vst1q_f32(to + 2 * to_row, vreinterpretq_f32_f64(vzip2q_f64(ab02, cd02)));
+  vst1q_f32(to + 3 * to_row, vreinterpretq_f32_f64(vzip2q_f64(ab13, cd13)));
+}
+
+#else
+
 WEFT_INLINE float LoadF16(const uint16_t* p) { return _cvtsh_ss(*p); }
+
+WEFT_INLINE void Transpose4x4(const float* from, int64_t from_row, float* to,
+                              int64_t to_row) {
+  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_row);
+  __m128 c = _mm_loadu_ps(from + 2 * from_row);
+  __m128 d = _mm_loadu_ps(from + 3 * from_row);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + to_row, b);
+  _mm_storeu_ps(to + 2 * to_row, c);
+  _mm_storeu_ps(to + 3 * to_row, d);
+}
+
+#endif
 
 }  // namespace
 }  // namespace weft

@@ -13,6 +13,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define WEFT_INLINE inline __attribute__((always_inline))
@@ -72,6 +74,15 @@ WEFT_INLINE F32x16 MultiplyAdd(F32x16 a, F32x16 b, F32x16 c) {
   F32x16 r;
   memcpy(&r, &z, sizeof(r));
   return r;
+#elif defined(__aarch64__)
+  float32x4_t x[4], y[4], z[4];
+  memcpy(x, &a, sizeof(x));
+  memcpy(y, &b, sizeof(y));
+  memcpy(z, &c, sizeof(z));
+  for (int i = 0; i < 4; ++i) z[i] = vfmaq_f32(z[i], x[i], y[i]);
+  F32x16 r;
+  memcpy(&r, z, sizeof(r));
+  return r;
 #else
   F32x16 r;
   for (int i = 0; i < 16; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
@@ -84,6 +95,15 @@ WEFT_INLINE F32x16 MultiplyAdd(F32x16 a, F32x16 b, F32x16 c) {
 WEFT_INLINE I32x16 Less(F32x16 a, F32x16 b) {
 #if defined(__AVX512F__)
   return a < b;
+#elif defined(__aarch64__)
+  F32x4 x[4], y[4];
+  memcpy(x, &a, sizeof(x));
+  memcpy(y, &b, sizeof(y));
+  I32x4 less[4];
+  for (int i = 0; i < 4; ++i) less[i] = x[i] < y[i];
+  I32x16 r;
+  memcpy(&r, less, sizeof(r));
+  return r;
 #else
   F32x8 x[2], y[2];
   memcpy(x, &a, sizeof(x));
@@ -142,11 +162,17 @@ WEFT_INLINE float ReduceSum(F32x16 v) {
 }
 
 WEFT_INLINE float ReduceMax(F32x16 v) {
+#if defined(__aarch64__)
+  F32x4 h[4];
+  memcpy(h, &v, sizeof(h));
+  const F32x4 q[2] = {h[0] > h[2] ? h[0] : h[2], h[1] > h[3] ? h[1] : h[3]};
+#else
   F32x8 h[2];
   memcpy(h, &v, sizeof(h));
   const F32x8 eight = h[0] > h[1] ? h[0] : h[1];
   F32x4 q[2];
   memcpy(q, &eight, sizeof(q));
+#endif
   const F32x4 four = q[0] > q[1] ? q[0] : q[1];
   const float a = four[0] > four[2] ? four[0] : four[2];
   const float b = four[1] > four[3] ? four[1] : four[3];
@@ -154,10 +180,17 @@ WEFT_INLINE float ReduceMax(F32x16 v) {
 }
 
 WEFT_INLINE I32x16 Max(I32x16 a, I32x16 b) {
+#if defined(__aarch64__)
+  I32x4 x[4], y[4], most[4];
+  memcpy(x, &a, sizeof(x));
+  memcpy(y, &b, sizeof(y));
+  for (int i = 0; i < 4; ++i) most[i] = x[i] > y[i] ? x[i] : y[i];
+#else
   I32x8 x[2], y[2];
   memcpy(x, &a, sizeof(x));
   memcpy(y, &b, sizeof(y));
   const I32x8 most[2] = {x[0] > y[0] ? x[0] : y[0], x[1] > y[1] ? x[1] : y[1]};
+#endif
   I32x16 r;
   memcpy(&r, most, sizeof(r));
   return r;
@@ -174,11 +207,17 @@ WEFT_INLINE int32_t ReduceSum(I32x16 v) {
 }
 
 WEFT_INLINE int32_t ReduceMax(I32x16 v) {
+#if defined(__aarch64__)
+  I32x4 h[4];
+  memcpy(h, &v, sizeof(h));
+  const I32x4 q[2] = {h[0] > h[2] ? h[0] : h[2], h[1] > h[3] ? h[1] : h[3]};
+#else
   I32x8 h[2];
   memcpy(h, &v, sizeof(h));
   const I32x8 eight = h[0] > h[1] ? h[0] : h[1];
   I32x4 q[2];
   memcpy(q, &eight, sizeof(q));
+#endif
   const I32x4 four = q[0] > q[1] ? q[0] : q[1];
   const int32_t a = four[0] > four[2] ? four[0] : four[2];
   const int32_t b = four[1] > four[3] ? four[1] : four[3];

@@ -20,6 +20,14 @@ WEFT_INLINE F32x16 WidenF16(U16x16 v) {
 #if defined(__AVX512F__)
   // The zeroing forms: GCC 12 warns of its own undefined operand in the others.
   return _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(v));
+#elif defined(__aarch64__)
+  uint16x4_t h[4];
+  memcpy(h, &v, sizeof(h));
+  float32x4_t f[4];
+  for (int i = 0; i < 4; ++i) f[i] = vcvt_f32_f16(vreinterpret_f16_u16(h[i]));
+  F32x16 r;
+  memcpy(&r, f, sizeof(r));
+  return r;
 #else
   __m128i h[2];
   memcpy(h, &v, sizeof(v));
@@ -31,10 +39,17 @@ WEFT_INLINE F32x16 WidenF16(U16x16 v) {
 }
 
 WEFT_INLINE U16x16 NarrowF16(F32x16 v) {
+#if defined(__aarch64__)
+  // Rounds as the float mode says: to nearest.
+  float32x4_t f[4];
+  memcpy(f, &v, sizeof(f));
+  uint16x4_t h[4];
+  for (int i = 0; i < 4; ++i) h[i] = vreinterpret_u16_f16(vcvt_f16_f32(f[i]));
+#elif defined(__AVX512F__)
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-#if defined(__AVX512F__)
   const __m256i h = _mm512_maskz_cvtps_ph(0xffff, v, kNearest);
 #else
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   __m256 f[2];
   memcpy(f, &v, sizeof(v));
   const __m128i h[2] = {_mm256_cvtps_ph(f[0], kNearest),

@@ -82,5 +82,6 @@ struct AttentionKernels {
 
 extern const AttentionKernels kAttentionKernelsAvx2;
 extern const AttentionKernels kAttentionKernelsAvx512;
+extern const AttentionKernels kAttentionKernelsNeon;
 
 }  // namespace weft

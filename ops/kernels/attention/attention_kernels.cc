@@ -13,6 +13,8 @@ const AttentionKernels* KernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (Includes(isa, Isa::kAvx512)) return &kAttentionKernelsAvx512;
   if (Includes(isa, Isa::kAvx2)) return &kAttentionKernelsAvx2;
+#elif defined(__aarch64__)
+  if (Includes(isa, Isa::kNeon)) return &kAttentionKernelsNeon;
 #endif
   (void)isa;
   return nullptr;
@@ -109,7 +111,7 @@ class AttentionRow : public KernelRow {
 }  // namespace
 
 void AddAttentionKernels(KernelRows* rows) {
-  for (Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+  for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const AttentionKernels* kernels = KernelsFor(isa);
     if (kernels == nullptr) continue;
     rows->push_back(

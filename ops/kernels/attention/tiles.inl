@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int kTileVectors = 4;
 #else
 constexpr int kTileVectors = 2;

@@ -12,37 +12,14 @@
 // tiles to a tile of quantised rows.
 #pragma once
 
+#include "ops/kernels/matmul/buffered_kernels.h"
 #include "ops/kernels/matmul/panel_driver.h"
+#include "ops/kernels/matmul/product_kind.h"
 
 #define WEFT_UNROLL _Pragma("GCC unroll 16")
 
 namespace weft {
 namespace {
-
-// What the inner loop needs to know of a type.
-template <int per_32, bool has_min, int offset, int max_byte>
-struct Avx2Kind {
-  static constexpr int kScalesPer32 = per_32;
-  static constexpr bool kHasMin = has_min;
-  static constexpr bool kSigned = max_byte > 127;
-  // Signed bytes have no offset left.
-  static constexpr int kOffset = kSigned ? 0 : offset;
-  static constexpr int kPairMost = 2 * 127 * (kSigned ? 128 : max_byte);
-  // Groups whose pair sums fit 16 bits together: a divisor of the groups that
-  // share a scale.
-  static constexpr int kGroupsFit = 32767 / kPairMost;
-  static constexpr int kGroups = 8 / per_32;
-  static constexpr int kGroupsPer16Bits = kGroupsFit >= 8   ? kGroups
-                                          : kGroupsFit >= 4 ? 4
-                                          : kGroupsFit >= 2 ? 2
-                                                            : 1;
-  static constexpr int kScaleFloats = 32 * per_32 * (has_min ? 2 : 1);
-};
-
-template <class Block>
-using Avx2KindOf =
-    Avx2Kind<Panel16<Block>::kScalesPer32, Panel16<Block>::kHasMin,
-             Panel16<Block>::kOffset, Panel16<Block>::kMaxByte>;
 
 WEFT_INLINE __m256i Broadcast32(const int8_t* p) {
   int32_t word;
@@ -167,52 +144,15 @@ void Rows256(const uint8_t* quants, const float* scales, const uint8_t* x,
   }
 }
 
-WEFT_INLINE void ClearSums(float* sums, int rows) {
-  for (int m = 0; m < rows; ++m) Store(sums + m * kSumsStride, F32x16{});
-}
-
-struct Avx2Kernels {
-  template <class Block>
-  static void Tile(const TileCall& call, int rows) {
-    // No even spreading here: the tile is arithmetic-bound by far.
-    for (int64_t o = 0; o < call.blocks * call.prefetch_step; o += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(call.prefetch) + o,
-                   _MM_HINT_T1);
-    }
-    for (int v = 0; v < 2; ++v) {
-      ClearSums(call.sums + 16 * v, rows);
-      Rows256<Avx2KindOf<Block>>(call.weights.quants[v],
-                                 call.weights.scales + 16 * v, call.x, rows,
-                                 call.blocks, call.sums + 16 * v);
-    }
-  }
-
-  static constexpr int kPanelRowsOfX = kQuantizedRowsTile;
-
-  // One super-block at a time through a buffer in L1.
-  template <class Block>
-  static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
-                    const uint8_t* /*x_next*/, int rows, float* sums) {
-    using Layout = Panel16<Block>;
-    constexpr int scale_floats = UnpackedScaleFloats<Block>();
-    alignas(64)
-        uint8_t bytes[Layout::kQuantsFirst ? 64 : 512 * Layout::kBlocks];
-    alignas(64) float scales[scale_floats * Layout::kBlocks];
-    ClearSums(sums, rows);
-    for (int64_t s = 0; s < depth / Layout::kColumns; ++s) {
-      const uint8_t* quants = panel + PanelQuants<Block>(s * Layout::kBlocks);
-      for (int o = 0; o < Layout::kSuperBlockBytes; o += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(quants) + 4096 + o,
-                     _MM_HINT_T0);
-      }
-      UnpackSuperBlock<Block>(quants, panel + PanelMeta<Block>(s, depth), bytes,
-                              scales);
-      Rows256<Avx2KindOf<Block>>(Layout::kQuantsFirst ? quants : bytes, scales,
-                                 x, rows, Layout::kBlocks, sums);
-      x += Layout::kBlocks * rows * kQuantizedRowsBlockBytes;
-    }
+struct Avx2Rows {
+  template <class Kind>
+  static void Add(const uint8_t* quants, const float* scales, const uint8_t* x,
+                  int rows, int64_t blocks, float* sums) {
+    Rows256<Kind>(quants, scales, x, rows, blocks, sums);
   }
 };
+
+using Avx2Kernels = BufferedKernels<Avx2Rows>;
 
 }  // namespace
 }  // namespace weft

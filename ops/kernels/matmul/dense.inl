@@ -5,6 +5,7 @@
 #include "ops/kernels/matmul/dense_isa.h"
 #include "ops/kernels/matmul/dense_tile.inl"
 #include "ops/kernels/matmul/panel_epilogue.h"
+#include "ops/kernels/native.h"
 #include "ops/kernels/vector16.h"
 
 namespace weft {
@@ -57,16 +58,7 @@ WEFT_INLINE void TransposePanel(const float* rows, int64_t depth,
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
     for (int lane = 0; lane < 16; lane += 4) {
-      const float* from = rows + lane * depth + k;
-      __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + depth);
-      __m128 c = _mm_loadu_ps(from + 2 * depth);
-      __m128 d = _mm_loadu_ps(from + 3 * depth);
-      _MM_TRANSPOSE4_PS(a, b, c, d);
-      float* to = panel + k * 16 + lane;
-      _mm_storeu_ps(to, a);
-      _mm_storeu_ps(to + 16, b);
-      _mm_storeu_ps(to + 32, c);
-      _mm_storeu_ps(to + 48, d);
+      Transpose4x4(rows + lane * depth + k, depth, panel + k * 16 + lane, 16);
     }
   }
   for (; k < depth; ++k) {

@@ -51,5 +51,6 @@ static inline int64_t DenseRowsScratchBytes(int64_t depth) {
 
 extern const DenseKernels kDenseKernelsAvx2;
 extern const DenseKernels kDenseKernelsAvx512;
+extern const DenseKernels kDenseKernelsNeon;
 
 }  // namespace weft

@@ -5,7 +5,7 @@
 
 namespace weft {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 namespace {
 
@@ -46,11 +46,14 @@ constexpr MatmulKernel Rows(const char* name, DType type, Isa isa) {
       RowsScratch};
 }
 
-constexpr const DenseKernels* k512 = &kDenseKernelsAvx512;
-constexpr const DenseKernels* k256 = &kDenseKernelsAvx2;
 using D = DenseKernels;
 
-// Tiles: rows of x times rows of w. One to six rows take 64 rows of w at once.
+// Tiles: rows of x times rows of w. Few rows take 64 rows of w at once.
+#if defined(__x86_64__)
+
+constexpr const DenseKernels* k512 = &kDenseKernelsAvx512;
+constexpr const DenseKernels* k256 = &kDenseKernelsAvx2;
+
 constexpr MatmulKernel kDense[] = {
     Panel<&D::panel_f32, k512>("matmul_f32_12x32_avx512", DType::kF32,
                                Isa::kAvx512),
@@ -78,6 +81,26 @@ constexpr MatmulKernel kDense[] = {
   Widened<DType::type, k512>("matmul_" name "_widened_avx512", Isa::kAvx512), \
       Widened<DType::type, k256>("matmul_" name "_widened_avx2", Isa::kAvx2)
 
+#else
+
+constexpr const DenseKernels* k128 = &kDenseKernelsNeon;
+
+constexpr MatmulKernel kDense[] = {
+    Panel<&D::panel_f32, k128>("matmul_f32_6x16_neon", DType::kF32, Isa::kNeon),
+    Panel<&D::panel_f16, k128>("matmul_f16_6x16_neon", DType::kF16, Isa::kNeon),
+    Panel<&D::panel_bf16, k128>("matmul_bf16_6x16_neon", DType::kBF16,
+                                Isa::kNeon),
+    Rows<&D::rows_f32, k128>("matmul_f32_rows_neon", DType::kF32, Isa::kNeon),
+    Rows<&D::rows_f16, k128>("matmul_f16_rows_neon", DType::kF16, Isa::kNeon),
+    Rows<&D::rows_bf16, k128>("matmul_bf16_rows_neon", DType::kBF16,
+                              Isa::kNeon),
+};
+
+#define WEFT_WIDENED(type, name) \
+  Widened<DType::type, k128>("matmul_" name "_widened_neon", Isa::kNeon)
+
+#endif
+
 constexpr MatmulKernel kWidened[] = {
     WEFT_WIDENED(kQ4_0, "q4_0"),     WEFT_WIDENED(kQ4_1, "q4_1"),
     WEFT_WIDENED(kQ5_0, "q5_0"),     WEFT_WIDENED(kQ5_1, "q5_1"),
@@ -99,6 +122,6 @@ absl::Span<const MatmulKernel> WidenedMatmulKernels() { return kWidened; }
 absl::Span<const MatmulKernel> DenseMatmulKernels() { return {}; }
 absl::Span<const MatmulKernel> WidenedMatmulKernels() { return {}; }
 
-#endif  // __x86_64__
+#endif
 
 }  // namespace weft

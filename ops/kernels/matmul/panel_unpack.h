@@ -1,13 +1,18 @@
 // From a packed panel (panel16.h) to what kernels multiply: unsigned bytes,
-// float scales, negated minimums. The one place, per quantisation, where an
-// x86 kernel knows the format.
+// float scales, negated minimums. The one place, per quantisation, where a
+// kernel knows the format.
 //
 // Written on a handful of operations over a whole register, 64 bytes with
-// AVX-512 and 32 with AVX2; `part` counts registers within the 64 bytes or 16
-// lanes of the layout. Unnamed namespace: see vector.h.
+// AVX-512, 32 with AVX2 and 16 with NEON (panel_vectors_neon.h); `part` counts
+// registers within the 64 bytes or 16 lanes of the layout. Unnamed namespace:
+// see vector.h.
 #pragma once
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include "ops/kernels/matmul/panel_vectors_neon.h"
+#endif
 
 #include "ops/kernels/matmul/panel16.h"
 #include "ops/kernels/vector.h"
@@ -43,8 +48,10 @@ WEFT_INLINE ByteVector ShiftRight(ByteVector a, int n) {
                 : _mm512_slli_epi16(a, static_cast<unsigned>(-n));
 }
 // table: 16 bytes; indices below 16.
-WEFT_INLINE ByteVector LookUp(__m128i table, ByteVector index) {
-  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index);
+WEFT_INLINE ByteVector LookUp(const uint8_t* table, ByteVector index) {
+  const __m128i bytes =
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), index);
 }
 WEFT_INLINE FloatVector HalvesToFloats(const uint8_t* p) {
   return _mm512_cvtph_ps(
@@ -74,7 +81,7 @@ WEFT_INLINE FloatVector Negate(FloatVector a) {
   return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
 }
 
-#else
+#elif defined(__x86_64__)
 
 typedef __m256i ByteVector;
 typedef __m256i IntVector;
@@ -100,8 +107,10 @@ WEFT_INLINE ByteVector OrMasked(ByteVector a, ByteVector b, ByteVector mask) {
 WEFT_INLINE ByteVector ShiftRight(ByteVector a, int n) {
   return n >= 0 ? _mm256_srli_epi16(a, n) : _mm256_slli_epi16(a, -n);
 }
-WEFT_INLINE ByteVector LookUp(__m128i table, ByteVector index) {
-  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
+WEFT_INLINE ByteVector LookUp(const uint8_t* table, ByteVector index) {
+  const __m128i bytes =
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), index);
 }
 WEFT_INLINE FloatVector HalvesToFloats(const uint8_t* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
@@ -135,6 +144,17 @@ WEFT_INLINE FloatVector Negate(FloatVector a) {
 constexpr int kPartBytes = 64 / kParts;  // of quants
 constexpr int kPartLanes = 16 / kParts;  // output rows
 
+// The IQ4 codebook + 128.
+struct CodebookBytes {
+  constexpr CodebookBytes() : bytes() {
+    for (int i = 0; i < 16; ++i) {
+      bytes[i] = static_cast<uint8_t>(kIQ4Codebook[i] + 128);
+    }
+  }
+  uint8_t bytes[16];
+};
+constexpr CodebookBytes kCodebookBytes;
+
 // Group g of 32 columns as unsigned bytes: code, or codebook value + 128.
 // `quants` from PanelQuants. g is a constant after unrolling.
 template <class Block>
@@ -152,10 +172,7 @@ WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int g, int part) {
                      SplatByte(((1 << bits) - 1) << low));
   }
   if (Panel::kCodebook) {
-    const __m128i table = _mm_xor_si128(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIQ4Codebook)),
-        _mm_set1_epi8(-128));
-    codes = LookUp(table, codes);
+    codes = LookUp(kCodebookBytes.bytes, codes);
   }
   return codes;
 }

@@ -30,6 +30,15 @@ void MatmulPanel16Avx512Vnni(const MatmulArgs& args, int64_t panel_begin,
 template <class Block>
 void MatmulPanel16Avx2(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16NeonI8mm(const MatmulArgs& args, int64_t panel_begin,
+                           int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16NeonDot(const MatmulArgs& args, int64_t panel_begin,
+                          int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16Neon(const MatmulArgs& args, int64_t panel_begin,
+                       int64_t panel_end, uint8_t* thread_scratch);
 
 // Packed weights, best for few rows; no scratch.
 template <class Block>
@@ -38,10 +47,22 @@ void MatmulPanel16FewAvx512Vnni(const MatmulArgs& args, int64_t panel_begin,
 template <class Block>
 void MatmulPanel16FewAvx2(const MatmulArgs& args, int64_t panel_begin,
                           int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16FewNeonI8mm(const MatmulArgs& args, int64_t panel_begin,
+                              int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16FewNeonDot(const MatmulArgs& args, int64_t panel_begin,
+                             int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16FewNeon(const MatmulArgs& args, int64_t panel_begin,
+                          int64_t panel_end, uint8_t* thread_scratch);
 
 // Weights as rows of GGUF blocks, any number of rows; no scratch.
 template <class Block>
 void MatmulRowsAvx2(const MatmulArgs& args, int64_t panel_begin,
+                    int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulRowsNeon(const MatmulArgs& args, int64_t panel_begin,
                     int64_t panel_end, uint8_t* thread_scratch);
 
 }  // namespace weft

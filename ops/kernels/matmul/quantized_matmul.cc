@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 int64_t NoScratch(int64_t) { return 0; }
 
@@ -17,15 +17,6 @@ template <class Block>
 int64_t PrefillScratch(int64_t depth) {
   return 2 * UnpackedPairBytes<Block>(depth);
 }
-
-// Up to how many rows the kernel that unpacks in registers beats the one that
-// unpacks to scratch (matmul_bench, decode:1 to decode:24). Q8_0 has nothing to
-// unpack.
-template <class Block>
-constexpr int64_t FewRowsVnni() {
-  return Panel16<Block>::kQuantsFirst ? 8 : 16;
-}
-constexpr int64_t kFewRowsAvx2 = 8;
 
 // Lower-case type names for kernel names.
 #define WEFT_NAME_Q4_0 "q4_0"
@@ -52,6 +43,17 @@ constexpr int64_t kFewRowsAvx2 = 8;
    FUNCTION<Block##TYPE>,                                                \
    SCRATCH},
 
+#if defined(__x86_64__)
+
+// Up to how many rows the kernel that unpacks in registers beats the one that
+// unpacks to scratch (matmul_bench, decode:1 to decode:24). Q8_0 has nothing to
+// unpack.
+template <class Block>
+constexpr int64_t FewRowsVnni() {
+  return Panel16<Block>::kQuantsFirst ? 8 : 16;
+}
+constexpr int64_t kFewRowsAvx2 = 8;
+
 #define WEFT_FEW_AVX512VNNI(T)                                      \
   WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, \
               FewRowsVnni<Block##T>(), MatmulPanel16FewAvx512Vnni, NoScratch)
@@ -75,12 +77,45 @@ constexpr MatmulKernel kTable[] = {
                 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2)
                     WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
 
-#endif  // __x86_64__
+#else
+
+// As AVX2's, whose kernels have the same structure; not measured.
+constexpr int64_t kFewRowsNeon = 8;
+
+#define WEFT_FEW_NEON(T, ISA, ID)                                  \
+  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsNeon, \
+              MatmulPanel16Few##ID, NoScratch)
+#define WEFT_ANY_NEON(T, ISA, ID)                              \
+  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
+              MatmulPanel16##ID, PrefillScratch<Block##T>)
+
+#define WEFT_FEW_NEONI8MM(T) WEFT_FEW_NEON(T, "neoni8mm", NeonI8mm)
+#define WEFT_NEONI8MM(T) WEFT_ANY_NEON(T, "neoni8mm", NeonI8mm)
+#define WEFT_FEW_NEONDOT(T) WEFT_FEW_NEON(T, "neondot", NeonDot)
+#define WEFT_NEONDOT(T) WEFT_ANY_NEON(T, "neondot", NeonDot)
+#define WEFT_FEW_NEON80(T) WEFT_FEW_NEON(T, "neon", Neon)
+#define WEFT_NEON80(T) WEFT_ANY_NEON(T, "neon", Neon)
+#define WEFT_ROWS_NEON(T)                                                      \
+  WEFT_KERNEL(T, "rows", "neon", "rows", Isa::kNeon, kAnyRows, MatmulRowsNeon, \
+              NoScratch)
+
+constexpr MatmulKernel kTable[] = {
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEONI8MM)
+        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONI8MM)
+            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEONDOT)
+                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONDOT)
+                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEON80)
+                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEON80)
+                            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_NEON)};
+
+#endif
+
+#endif
 
 }  // namespace
 
 absl::Span<const MatmulKernel> QuantizedMatmulKernels() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
   return kTable;
 #else
   return {};

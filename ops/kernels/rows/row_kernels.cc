@@ -341,6 +341,8 @@ const RowKernels* RowKernelsFor(Isa isa) {
 #if defined(__x86_64__)
   if (Includes(isa, Isa::kAvx512)) return &kRowKernelsAvx512;
   if (Includes(isa, Isa::kAvx2)) return &kRowKernelsAvx2;
+#elif defined(__aarch64__)
+  if (Includes(isa, Isa::kNeon)) return &kRowKernelsNeon;
 #endif
   (void)isa;
   return nullptr;
@@ -348,7 +350,7 @@ const RowKernels* RowKernelsFor(Isa isa) {
 
 void AddRowKernels(KernelRows* rows) {
   for (const auto& entry : kRowOps) {
-    for (Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+    for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
       if (RowKernelsFor(isa) != nullptr) {
         rows->push_back(
             std::make_unique<RowWiseRow>(entry.op, isa, entry.make));

@@ -136,5 +136,6 @@ struct RowKernels {
 
 extern const RowKernels kRowKernelsAvx2;
 extern const RowKernels kRowKernelsAvx512;
+extern const RowKernels kRowKernelsNeon;
 
 }  // namespace weft

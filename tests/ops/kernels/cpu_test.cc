@@ -7,7 +7,7 @@ namespace {
 
 constexpr Isa kAll[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
-                        Isa::kNeonDot};
+                        Isa::kNeonDot,    Isa::kNeonI8mm};
 
 TEST(Cpu, NamesComeBack) {
   for (Isa isa : kAll) EXPECT_EQ(isa, IsaFromName(Name(isa)));
@@ -21,7 +21,9 @@ TEST(Cpu, CapsAreCumulativeWithinAnArchitecture) {
   EXPECT_TRUE(Includes(Isa::kAvx512Vnni, Isa::kAvx512Vnni));
   EXPECT_FALSE(Includes(Isa::kAvx512, Isa::kAvx512Vnni));
   EXPECT_TRUE(Includes(Isa::kNeonDot, Isa::kNeon));
+  EXPECT_TRUE(Includes(Isa::kNeonI8mm, Isa::kNeonDot));
   EXPECT_FALSE(Includes(Isa::kNeon, Isa::kNeonDot));
+  EXPECT_FALSE(Includes(Isa::kNeonDot, Isa::kNeonI8mm));
   EXPECT_FALSE(Includes(Isa::kNeonDot, Isa::kAvx2));
   EXPECT_FALSE(Includes(Isa::kAvx512Bf16, Isa::kNeon));
   for (Isa isa : kAll) {
@@ -35,8 +37,10 @@ TEST(Cpu, DetectsWhatTheArchitectureCanHave) {
   const Isa isa = DetectIsa();
 #if defined(__x86_64__)
   EXPECT_FALSE(Includes(isa, Isa::kNeon)) << Name(isa);
+  EXPECT_EQ(IsaNamesHere(), "ref, avx2, avx512, avx512vnni or avx512bf16");
 #elif defined(__aarch64__)
   EXPECT_TRUE(Includes(isa, Isa::kNeon)) << Name(isa);
+  EXPECT_EQ(IsaNamesHere(), "ref, neon, neondot or neoni8mm");
 #endif
 }
 

@@ -22,9 +22,19 @@ using ::testing::HasSubstr;
 
 constexpr Isa kCaps[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
                          Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
-                         Isa::kNeonDot};
+                         Isa::kNeonDot,    Isa::kNeonI8mm};
 
-bool HasX86Kernels() { return FindKernel("attention_any_64_avx2") != nullptr; }
+// The least instruction set with kernels of its own in this family of
+// processors, and the one that adds the int8 dot product.
+#if defined(__aarch64__)
+constexpr Isa kLeast = Isa::kNeon, kDot = Isa::kNeonDot;
+#else
+constexpr Isa kLeast = Isa::kAvx2, kDot = Isa::kAvx512Vnni;
+#endif
+
+bool HasKernels() {
+  return FindKernel(absl::StrCat("attention_any_64_", Name(kLeast))) != nullptr;
+}
 
 // A product of x by a weight of this type and layout.
 Graph Product(DType weight, const std::string& layout, const char* x,
@@ -105,8 +115,8 @@ TEST(KernelTable, CapIsKept) {
   }
 }
 
-TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwnOnAvx2) {
-  if (!HasX86Kernels()) GTEST_SKIP() << "kernels of another processor";
+TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
+  if (!HasKernels()) GTEST_SKIP() << "kernels of another processor";
   for (const DTypeInfo& info : AllDTypes()) {
     const DType type = info.type;
     if (type == DType::kI32 || type == DType::kQ8Rows) continue;
@@ -115,12 +125,12 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwnOnAvx2) {
         if (!info.quantized && std::string(x) == "q8r") continue;
         for (int64_t tokens : {1, 8, 512}) {
           const KernelChoice choice =
-              Choose(Product(type, layout, x, tokens), Isa::kAvx2);
+              Choose(Product(type, layout, x, tokens), kLeast);
           // Floats meet panels of block types in no kernel: nothing lays such
           // weights out.
           const bool none = info.quantized && std::string(layout) != "" &&
                             std::string(x) == "f32";
-          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : Isa::kAvx2)
+          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeast)
               << info.name << " " << layout << " " << x << " " << tokens;
         }
       }
@@ -129,9 +139,9 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwnOnAvx2) {
 }
 
 TEST(KernelTable, RefusalsSayWhy) {
-  if (!HasX86Kernels()) GTEST_SKIP() << "kernels of another processor";
+  if (!HasKernels()) GTEST_SKIP() << "kernels of another processor";
   const Graph graph = Product(DType::kQ4_0, "panel16", "q8r", 512);
-  const KernelChoice choice = Choose(graph, Isa::kAvx2);
+  const KernelChoice choice = Choose(graph, kLeast);
   ASSERT_FALSE(choice.refused.empty());
   std::set<std::string> reasons;
   for (const auto& [row, why] : choice.refused) {
@@ -140,7 +150,7 @@ TEST(KernelTable, RefusalsSayWhy) {
     reasons.insert(why);
   }
   const std::string all = absl::StrJoin(reasons, "; ");
-  EXPECT_THAT(all, HasSubstr("needs avx512vnni"));
+  EXPECT_THAT(all, HasSubstr(absl::StrCat("needs ", Name(kDot))));
   EXPECT_THAT(all, HasSubstr("is for 1 to "));
   // Rows that stand before the chosen one, in the table's order.
   size_t at = 0;
@@ -157,10 +167,10 @@ TEST(KernelTable, RefusalsSayWhy) {
        Choose(Product(DType::kQ8_0, "", "f32"), Isa::kRef).refused) {
     absl::StrAppend(&others, why, "; ");
   }
-  EXPECT_THAT(others, HasSubstr("needs avx2"));
+  EXPECT_THAT(others, HasSubstr(absl::StrCat("needs ", Name(kLeast))));
   std::string layouts;
   for (const auto& [row, why] :
-       Choose(Product(DType::kQ8_0, "", "q8r"), Isa::kAvx512Vnni).refused) {
+       Choose(Product(DType::kQ8_0, "", "q8r"), kDot).refused) {
     absl::StrAppend(&layouts, why, "; ");
   }
   EXPECT_THAT(layouts, HasSubstr("reads weights in panel16"));

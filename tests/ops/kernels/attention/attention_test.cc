@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "ops/kernels/cpu.h"
 #include "tests/ops/kernels/kv_pages.h"
 #include "tests/ops/kernels/rows/row_kernels_here.h"
 
@@ -27,8 +28,13 @@ const Shape kShapes[] = {
 
 std::vector<const AttentionKernels*> KernelsHere() {
   std::vector<const AttentionKernels*> tables;
-  if (CpuHasAvx2()) tables.push_back(&kAttentionKernelsAvx2);
-  if (CpuHasAvx512()) tables.push_back(&kAttentionKernelsAvx512);
+#if defined(__x86_64__)
+  const Isa isa = DetectIsa();
+  if (Includes(isa, Isa::kAvx2)) tables.push_back(&kAttentionKernelsAvx2);
+  if (Includes(isa, Isa::kAvx512)) tables.push_back(&kAttentionKernelsAvx512);
+#elif defined(__aarch64__)
+  tables.push_back(&kAttentionKernelsNeon);
+#endif
   return tables;
 }
 

@@ -84,7 +84,7 @@ MatmulArgs Args(RandomMatrix& x, const uint8_t* weight, int64_t weight_rows,
 }
 
 TEST(OneDnnMatmul, F32HasTheBitsOfTheOwnKernelOnTheSameWeight) {
-  if (!CpuHasAvx512()) GTEST_SKIP();
+  if (!Includes(DetectIsa(), Isa::kAvx512)) GTEST_SKIP();
   const MatmulKernel& kernel = OneDnnF32MatmulKernels()[0];
   std::mt19937 random(1);
   for (const int64_t depth : {16, 208, 768, 1024, 1040, 2560}) {
@@ -234,7 +234,7 @@ TEST(Bf16Matmul, SumsProductsOfRoundedNumbersInFloat) {
 }
 
 TEST(OneDnnMatmul, IsRefusedWithAReason) {
-  if (!CpuHasAvx512()) GTEST_SKIP();
+  if (!Includes(DetectIsa(), Isa::kAvx512)) GTEST_SKIP();
   EXPECT_EQ(WhyNotOneDnn(DType::kF32, 20), "depth 20 is no multiple of 16");
   EXPECT_EQ(OneDnnScratchBytes(DType::kF32, 20), 0);
   EXPECT_EQ(WhyNotOneDnn(DType::kF32, int64_t{1} << 40),

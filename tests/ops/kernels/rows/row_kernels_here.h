@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ops/kernels/cpu.h"
 #include "ops/kernels/rows/rows.h"
 #include "tests/ops/kernels/random_matrix.h"
 
@@ -10,8 +11,13 @@ namespace weft {
 
 inline std::vector<const RowKernels*> RowKernelsHere() {
   std::vector<const RowKernels*> tables;
-  if (CpuHasAvx2()) tables.push_back(&kRowKernelsAvx2);
-  if (CpuHasAvx512()) tables.push_back(&kRowKernelsAvx512);
+#if defined(__x86_64__)
+  const Isa isa = DetectIsa();
+  if (Includes(isa, Isa::kAvx2)) tables.push_back(&kRowKernelsAvx2);
+  if (Includes(isa, Isa::kAvx512)) tables.push_back(&kRowKernelsAvx512);
+#elif defined(__aarch64__)
+  tables.push_back(&kRowKernelsNeon);
+#endif
   return tables;
 }
 

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Puts Debian's static libraries for arm64, of this machine's own release, into
+# a folder. Headers are the same for every architecture: tools/install.sh has
+# installed them.
+#   third_party/arm64_libraries.sh DIR
+# Needs the network and neither root nor a foreign architecture in dpkg: apt
+# works on a state of its own inside DIR.
+set -eu
+folder=$1
+packages="
+  libabsl-dev
+  libgmock-dev
+  libgtest-dev
+  libpcre2-dev
+  libprotobuf-dev
+  libutf8proc-dev
+  libxxhash-dev
+  zlib1g-dev
+"
+mkdir -p "$folder/state/lists/partial" "$folder/cache/archives/partial" \
+  "$folder/packages" "$folder/root" "$folder/lib"
+: >"$folder/status"
+apt() {
+  apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 \
+    -o Dir::State="$folder/state" -o Dir::State::status="$folder/status" \
+    -o Dir::Cache="$folder/cache" -o APT::Sandbox::User="$(id -un)" "$@"
+}
+apt update
+(cd "$folder/packages" && apt download $packages)
+for package in "$folder"/packages/*.deb; do
+  dpkg-deb -x "$package" "$folder/root"
+done
+mv "$folder"/root/usr/lib/aarch64-linux-gnu/*.a "$folder/lib"
+rm -r "$folder/state" "$folder/cache" "$folder/packages" "$folder/root" \
+  "$folder/status"
