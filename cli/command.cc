@@ -47,8 +47,8 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command
       .add_option("--isa", isa,
-                  "a cap on the instruction set: ref, avx2, avx512, "
-                  "avx512vnni, avx512bf16")
+                  absl::StrCat("a cap on the instruction set: ",
+                               IsaNamesHere()))
       ->group(group);
   command
       .add_option("--kv-type", kv_type,

@@ -1,9 +1,21 @@
 #!/bin/sh
 # Installs what a build of weft needs and this machine lacks (Debian 12).
-#   tools/install.sh [--check]      --check only tells what is missing
+#   tools/install.sh [--check] [--aarch64]
+#     --check     only tells what is missing
+#     --aarch64   and what compiles for 64-bit ARM and runs the result here
 # Does nothing when all is there. Needs root or sudo otherwise. Prints to
 # standard error only.
 set -eu
+
+check=no
+aarch64=""
+for argument; do
+  case $argument in
+    --check) check=yes ;;
+    --aarch64) aarch64="g++-aarch64-linux-gnu qemu-user" ;;
+    *) echo "tools/install.sh: $argument: unknown" >&2 && exit 2 ;;
+  esac
+done
 
 # The one list of packages. oneDNN is linked as a shared library; the others as
 # archives, or they are headers only.
@@ -33,7 +45,7 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 
 missing=""
-for package in $packages; do
+for package in $packages $aarch64; do
   case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
     installed*) ;;
     *) missing="$missing $package" ;;
@@ -41,7 +53,7 @@ for package in $packages; do
 done
 [ -n "$missing" ] || exit 0
 
-if [ "${1:-}" = --check ]; then
+if [ $check = yes ]; then
   echo "missing:$missing" >&2
   exit 1
 fi

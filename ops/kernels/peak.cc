@@ -8,10 +8,11 @@
 namespace weft {
 namespace {
 
-#if defined(__x86_64__)
-
 #define WEFT_TWELVE(OP) \
   OP(0) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8) OP(9) OP(10) OP(11)
+
+#if defined(__x86_64__)
+
 #define WEFT_ZERO(I) "vpxor %%xmm" #I ",%%xmm" #I ",%%xmm" #I "\n"
 #define WEFT_CLOBBERS                                                     \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
@@ -74,18 +75,54 @@ int64_t RunFma256(int64_t count) {
   return done * 16;
 }
 
-#else
+#elif defined(__aarch64__)
 
-int64_t RunVnni(int64_t) { return 0; }
-int64_t RunMadd512(int64_t) { return 0; }
-int64_t RunMadd256(int64_t) { return 0; }
-int64_t RunBf16(int64_t) { return 0; }
-int64_t RunFma512(int64_t) { return 0; }
-int64_t RunFma256(int64_t) { return 0; }
+#define WEFT_ZERO(I) "movi v" #I ".16b,#0\n"
+
+// The assembler, too, wants to be told the instruction set.
+#define WEFT_SPIN(OP)                                                       \
+  int64_t rounds = (count + 11) / 12;                                       \
+  const int64_t done = rounds * 12;                                         \
+  if (rounds > 0) {                                                         \
+    __asm__ volatile(                                                     \
+        ".arch armv8.2-a+dotprod+i8mm\n"                                  \
+        WEFT_TWELVE(WEFT_ZERO) WEFT_ZERO(12)                              \
+        "1:\n" WEFT_TWELVE(OP)                                            \
+        "subs %0,%0,#1\n"                                                 \
+        "b.ne 1b\n"                                                       \
+        : "+r"(rounds)                                                    \
+        :                                                                 \
+        : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",     \
+          "v10", "v11", "v12", "cc"); \
+  }
+
+#define WEFT_MMLA(I) "usmmla v" #I ".4s,v12.16b,v12.16b\n"
+#define WEFT_DOT(I) "sdot v" #I ".4s,v12.16b,v12.16b\n"
+#define WEFT_MLAL(I) "smlal v" #I ".8h,v12.8b,v12.8b\n"
+#define WEFT_FMLA(I) "fmla v" #I ".4s,v12.4s,v12.4s\n"
+
+int64_t RunMmla(int64_t count) {
+  WEFT_SPIN(WEFT_MMLA)
+  return done * 64;
+}
+int64_t RunDot(int64_t count) {
+  WEFT_SPIN(WEFT_DOT)
+  return done * 32;
+}
+int64_t RunMlal(int64_t count) {
+  WEFT_SPIN(WEFT_MLAL)
+  return done * 16;
+}
+int64_t RunFmla(int64_t count) {
+  WEFT_SPIN(WEFT_FMLA)
+  return done * 8;
+}
 
 #endif
 
 }  // namespace
+
+#if defined(__x86_64__)
 
 int64_t SpinInt8(Isa isa, int64_t count) {
   if (Includes(isa, Isa::kAvx512Vnni)) return RunVnni(count);
@@ -101,6 +138,28 @@ int64_t SpinF32(Isa isa, int64_t count) {
   if (Includes(isa, Isa::kAvx512)) return RunFma512(count);
   return Includes(isa, Isa::kAvx2) ? RunFma256(count) : 0;
 }
+
+#elif defined(__aarch64__)
+
+int64_t SpinInt8(Isa isa, int64_t count) {
+  if (Includes(isa, Isa::kNeonI8mm)) return RunMmla(count);
+  if (Includes(isa, Isa::kNeonDot)) return RunDot(count);
+  return Includes(isa, Isa::kNeon) ? RunMlal(count) : 0;
+}
+
+int64_t SpinBf16(Isa, int64_t) { return 0; }
+
+int64_t SpinF32(Isa isa, int64_t count) {
+  return Includes(isa, Isa::kNeon) ? RunFmla(count) : 0;
+}
+
+#else
+
+int64_t SpinInt8(Isa, int64_t) { return 0; }
+int64_t SpinBf16(Isa, int64_t) { return 0; }
+int64_t SpinF32(Isa, int64_t) { return 0; }
+
+#endif
 
 uint64_t ReadOnce(const uint8_t* data, int64_t bytes) {
   typedef uint64_t Vector __attribute__((vector_size(16)));

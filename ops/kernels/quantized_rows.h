@@ -84,8 +84,8 @@ WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
   const float scale = (tiny ? 0.0f : largest / 127.0f) + poison;
   const I32x16 a = RoundToInt(low * Splat(inverse));
   const I32x16 b = RoundToInt(high * Splat(inverse));
-  const I8x16 qa = __builtin_convertvector(a, I8x16);
-  const I8x16 qb = __builtin_convertvector(b, I8x16);
+  const I8x16 qa = LowBytes(a);
+  const I8x16 qb = LowBytes(b);
   memcpy(out.q, &qa, 16);
   memcpy(out.q + 16, &qb, 16);
   // The low byte with its sign: what was stored, also for a NaN.

@@ -142,6 +142,23 @@ WEFT_INLINE F32x16 ToFloat(I32x16 a) {
   return __builtin_convertvector(a, F32x16);
 }
 
+// The low byte of each lane.
+WEFT_INLINE I8x16 LowBytes(I32x16 a) {
+#if defined(__aarch64__)
+  // GCC 12 takes this conversion apart lane by lane.
+  int32x4_t x[4];
+  memcpy(x, &a, sizeof(x));
+  const int16x8_t low = vcombine_s16(vmovn_s32(x[0]), vmovn_s32(x[1]));
+  const int16x8_t high = vcombine_s16(vmovn_s32(x[2]), vmovn_s32(x[3]));
+  const int8x16_t bytes = vcombine_s8(vmovn_s16(low), vmovn_s16(high));
+  I8x16 r;
+  memcpy(&r, &bytes, sizeof(r));
+  return r;
+#else
+  return __builtin_convertvector(a, I8x16);
+#endif
+}
+
 // Nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves the
 // integer in the low bits of the sum.
 WEFT_INLINE I32x16 RoundToInt(F32x16 x) {

@@ -44,7 +44,7 @@ WEFT_INLINE uint16_t ConvertQ8(const float* x, int8_t* out) {
     const F32x16 clamped =
         Max(Select(Less(ratio, limit), ratio, limit), -limit);
     const F32x16 safe = Select(IsNan(ratio), F32x16{}, clamped);
-    const I8x16 q = __builtin_convertvector(RoundToInt(safe), I8x16);
+    const I8x16 q = LowBytes(RoundToInt(safe));
     memcpy(out + 16 * part, &q, sizeof(q));
   }
   return half[0];
