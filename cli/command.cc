@@ -46,9 +46,9 @@ void CompileFlags::AddTo(CLI::App& command) {
                   "passes to leave out, NAME,..")
       ->group(group);
   command
-      .add_option("--isa", isa,
-                  absl::StrCat("a cap on the instruction set: ",
-                               IsaNamesHere()))
+      .add_option(
+          "--isa", isa,
+          absl::StrCat("a cap on the instruction set: ", IsaNamesHere()))
       ->group(group);
   command
       .add_option("--kv-type", kv_type,

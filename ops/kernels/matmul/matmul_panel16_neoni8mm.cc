@@ -1,5 +1,5 @@
-// Packed quantised weights on Advanced SIMD with matrix products; see neon_i8mm.h and
-// panel_driver.h.
+// Packed quantised weights on Advanced SIMD with matrix products; see
+// neon_i8mm.h and panel_driver.h.
 
 #if defined(__aarch64__)
 
@@ -11,21 +11,22 @@ namespace weft {
 
 template <class Block>
 void MatmulPanel16NeonI8mm(const MatmulArgs& args, int64_t panel_begin,
-                       int64_t panel_end, uint8_t* thread_scratch) {
-  PanelMatmul<Block, NeonI8mmKernels>(args, panel_begin, panel_end, thread_scratch);
+                           int64_t panel_end, uint8_t* thread_scratch) {
+  PanelMatmul<Block, NeonI8mmKernels>(args, panel_begin, panel_end,
+                                      thread_scratch);
 }
 
 template <class Block>
 void MatmulPanel16FewNeonI8mm(const MatmulArgs& args, int64_t panel_begin,
-                          int64_t panel_end, uint8_t* /*scratch*/) {
+                              int64_t panel_end, uint8_t* /*scratch*/) {
   PanelMatmulFew<Block, NeonI8mmKernels>(args, panel_begin, panel_end);
 }
 
-#define WEFT_INSTANTIATE(TYPE)                                                \
-  template void MatmulPanel16NeonI8mm<Block##TYPE>(const MatmulArgs&, int64_t,    \
-                                               int64_t, uint8_t*);            \
-  template void MatmulPanel16FewNeonI8mm<Block##TYPE>(const MatmulArgs&, int64_t, \
-                                                  int64_t, uint8_t*);
+#define WEFT_INSTANTIATE(TYPE)                                                 \
+  template void MatmulPanel16NeonI8mm<Block##TYPE>(const MatmulArgs&, int64_t, \
+                                                   int64_t, uint8_t*);         \
+  template void MatmulPanel16FewNeonI8mm<Block##TYPE>(                         \
+      const MatmulArgs&, int64_t, int64_t, uint8_t*);
 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)
 #undef WEFT_INSTANTIATE
 

@@ -1,17 +1,17 @@
-// Inner kernels on Advanced SIMD: one loop for ARMv8.0, the int8 dot product and
-// (neon_i8mm.h, from two rows up) products of 2x8 by 8x2.
+// Inner kernels on Advanced SIMD: one loop for ARMv8.0, the int8 dot product
+// and (neon_i8mm.h, from two rows up) products of 2x8 by 8x2.
 //
 // ARM multiplies signed bytes by signed bytes: codes up to 127 are signed bytes
-// as they are, and bytes that may be larger (Q8_0, the IQ4 codebook, both + 128)
-// become so by flipping their highest bit. Sums of types with an offset start at
-// minus offset times the sum of x, as everywhere.
+// as they are, and bytes that may be larger (Q8_0, the IQ4 codebook, both +
+// 128) become so by flipping their highest bit. Sums of types with an offset
+// start at minus offset times the sum of x, as everywhere.
 //
 // A panel is four registers of 4 lanes; a tile is up to 3 rows of x: 12 float
 // and 12 integer sums in registers, 4 registers of weights and one of each row.
 //
 // Without the dot product, products are summed in 16 bits per lane, as many
-// groups of 4 columns as provably fit (ProductKind), then pairwise in 32: exact,
-// so results equal every other kernel's.
+// groups of 4 columns as provably fit (ProductKind), then pairwise in 32:
+// exact, so results equal every other kernel's.
 #pragma once
 
 #include <arm_neon.h>
@@ -36,8 +36,7 @@ WEFT_INLINE int32x4_t AddProducts(int32x4_t sum, const int8x16_t w[4],
   sum = vdotq_laneq_s32(sum, w[2], x, 2);
   return vdotq_laneq_s32(sum, w[3], x, 3);
 #else
-  constexpr int run =
-      Kind::kGroupsPer16Bits < 4 ? Kind::kGroupsPer16Bits : 4;
+  constexpr int run = Kind::kGroupsPer16Bits < 4 ? Kind::kGroupsPer16Bits : 4;
   const int32x4_t words = vreinterpretq_s32_s8(x);
   const int32x4_t groups[4] = {
       vdupq_laneq_s32(words, 0), vdupq_laneq_s32(words, 1),
@@ -143,8 +142,8 @@ __attribute__((noinline)) void TileNeon(const uint8_t* quants,
         WEFT_UNROLL for (int v = 0; v < 4; ++v) {
           const float32x4_t min = vld1q_f32(scales + 32 * (per_32 + h) + 4 * v);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-            sums[m][v] = vfmaq_n_f32(sums[m][v], min,
-                                     ScaledSumOf<per_32>(fields, m, h));
+            sums[m][v] =
+                vfmaq_n_f32(sums[m][v], min, ScaledSumOf<per_32>(fields, m, h));
           }
         }
       }

@@ -1,10 +1,10 @@
 // Inner kernels on Advanced SIMD with usmmla: 2 lanes of weights by 2 rows of x
 // over 8 columns in one instruction, unsigned bytes by signed ones.
 //
-// A panel's groups of 4 columns become operands of 8 columns by interleaving two
-// registers. Sums stay as the instruction makes them, [lane 0 of row a, of row
-// b, lane 1 of row a, of row b], until the end: scales are spread likewise. A
-// tile is up to 6 rows by half a panel: 12 float and 12 integer sums, 4
+// A panel's groups of 4 columns become operands of 8 columns by interleaving
+// two registers. Sums stay as the instruction makes them, [lane 0 of row a, of
+// row b, lane 1 of row a, of row b], until the end: scales are spread likewise.
+// A tile is up to 6 rows by half a panel: 12 float and 12 integer sums, 4
 // registers of weights and 3 of rows. An odd last row is its own neighbour. A
 // single row takes the dot product (neon.h).
 #pragma once
@@ -41,7 +41,8 @@ struct PairTile {
   }
 
   static WEFT_INLINE int32x4_t Sum(const TileFields& x, int p, int h) {
-    if (kPer32 == 1) return vaddq_s32(Field(x.sum_low, p), Field(x.sum_high, p));
+    if (kPer32 == 1)
+      return vaddq_s32(Field(x.sum_low, p), Field(x.sum_high, p));
     return Field(h == 0 ? x.sum_low : x.sum_high, p);
   }
 
@@ -72,9 +73,9 @@ struct PairTile {
         int32x4_t dots[kPairs][4];
         WEFT_UNROLL for (int p = 0; p < kPairs; ++p) {
           const int32x4_t start =
-              Kind::kHasMin ? vdupq_n_s32(0)
-                            : vmulq_n_s32(Sum(fields, p, h),
-                                          -Kind::kUnsignedOffset);
+              Kind::kHasMin
+                  ? vdupq_n_s32(0)
+                  : vmulq_n_s32(Sum(fields, p, h), -Kind::kUnsignedOffset);
           WEFT_UNROLL for (int j = 0; j < 4; ++j) dots[p][j] = start;
         }
         // Eight columns at a time.

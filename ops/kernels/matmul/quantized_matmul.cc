@@ -82,19 +82,19 @@ constexpr MatmulKernel kTable[] = {
 // As AVX2's, whose kernels have the same structure; not measured.
 constexpr int64_t kFewRowsNeon = 8;
 
-#define WEFT_FEW_NEON(T, ISA, ID)                                  \
+#define WEFT_FEW_ON(T, ISA, ID)                                    \
   WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsNeon, \
               MatmulPanel16Few##ID, NoScratch)
-#define WEFT_ANY_NEON(T, ISA, ID)                              \
+#define WEFT_ANY_ON(T, ISA, ID)                                \
   WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
               MatmulPanel16##ID, PrefillScratch<Block##T>)
 
-#define WEFT_FEW_NEONI8MM(T) WEFT_FEW_NEON(T, "neoni8mm", NeonI8mm)
-#define WEFT_NEONI8MM(T) WEFT_ANY_NEON(T, "neoni8mm", NeonI8mm)
-#define WEFT_FEW_NEONDOT(T) WEFT_FEW_NEON(T, "neondot", NeonDot)
-#define WEFT_NEONDOT(T) WEFT_ANY_NEON(T, "neondot", NeonDot)
-#define WEFT_FEW_NEON80(T) WEFT_FEW_NEON(T, "neon", Neon)
-#define WEFT_NEON80(T) WEFT_ANY_NEON(T, "neon", Neon)
+#define WEFT_FEW_NEONI8MM(T) WEFT_FEW_ON(T, "neoni8mm", NeonI8mm)
+#define WEFT_NEONI8MM(T) WEFT_ANY_ON(T, "neoni8mm", NeonI8mm)
+#define WEFT_FEW_NEONDOT(T) WEFT_FEW_ON(T, "neondot", NeonDot)
+#define WEFT_NEONDOT(T) WEFT_ANY_ON(T, "neondot", NeonDot)
+#define WEFT_FEW_NEON(T) WEFT_FEW_ON(T, "neon", Neon)
+#define WEFT_NEON(T) WEFT_ANY_ON(T, "neon", Neon)
 #define WEFT_ROWS_NEON(T)                                                      \
   WEFT_KERNEL(T, "rows", "neon", "rows", Isa::kNeon, kAnyRows, MatmulRowsNeon, \
               NoScratch)
@@ -104,8 +104,8 @@ constexpr MatmulKernel kTable[] = {
         WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONI8MM)
             WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEONDOT)
                 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONDOT)
-                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEON80)
-                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEON80)
+                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEON)
+                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEON)
                             WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_NEON)};
 
 #endif
