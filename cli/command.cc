@@ -142,7 +142,7 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
                                      "': use ", IsaNamesHere()));
     }
     // A cap: what the CPU has not, no cap gives.
-    if (Includes(compile.isa, *cap)) compile.isa = *cap;
+    if (RunsHere(*cap)) compile.isa = *cap;
   }
   absl::StatusOr<KvTypes> kv_types = KvTypes::Parse(kv_type);
   if (!kv_types.ok()) {

@@ -70,7 +70,7 @@ absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
                                   const CompileOptions& compile) {
   ModelOptions options;
   options.compile = compile;
-  if (!Includes(DetectIsa(), options.compile.isa)) {
+  if (!RunsHere(options.compile.isa)) {
     options.compile.isa = DetectIsa();
   }
   options.graph.kv_type = reference.kv_type;

@@ -221,13 +221,13 @@ absl::Status AttachWeights(const WeightTable& table,
 
 // A plan for more than this machine has may still use nothing of it.
 absl::Status CheckIsa(const Plan& plan, Isa machine, const std::string& path) {
-  if (Includes(machine, plan.options.isa)) return absl::OkStatus();
+  if (RunsOn(machine, plan.options.isa)) return absl::OkStatus();
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
       if (!node.attributes.Has("kernel")) continue;
       const KernelRow* row = FindKernel(node.attributes.String("kernel"));
-      if (row != nullptr && Includes(machine, row->isa())) continue;
+      if (row != nullptr && RunsOn(machine, row->isa())) continue;
       return absl::FailedPreconditionError(absl::StrCat(
           "plan is for another CPU: ", path, ": it was compiled for ",
           Name(plan.options.isa), ", this machine has ", Name(machine),

@@ -122,7 +122,7 @@ absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options,
                           Isa machine) {
   if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
   if (absl::Status s = CheckWeights(graph); !s.ok()) return s;
-  const Isa cap = Includes(machine, options.isa) ? options.isa : machine;
+  const Isa cap = RunsOn(machine, options.isa) ? options.isa : machine;
   for (NodeId id : graph.order()) {
     if (absl::Status s = CheckKernel(graph, graph.node(id), cap); !s.ok()) {
       return s;

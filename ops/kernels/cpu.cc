@@ -19,6 +19,7 @@ struct IsaName {
 constexpr IsaName kNames[] = {
     {Isa::kRef, "ref"},
     {Isa::kAvx2, "avx2"},
+    {Isa::kAvx2Vnni, "avx2vnni"},
     {Isa::kAvx512, "avx512"},
     {Isa::kAvx512Vnni, "avx512vnni"},
     {Isa::kAvx512Bf16, "avx512bf16"},
@@ -56,7 +57,10 @@ std::optional<Isa> IsaFromName(absl::string_view name) {
 std::string IsaNamesHere() {
   std::string names;
   for (const IsaName& row : kNames) {
-    if (!Includes(kHighestHere, row.isa)) continue;
+    if (!Includes(kHighestHere, row.isa) &&
+        !(row.isa == Isa::kAvx2Vnni && !IsNeon(kHighestHere))) {
+      continue;
+    }
     if (!names.empty()) names += row.isa == kHighestHere ? " or " : ", ";
     names += row.name;
   }
@@ -74,7 +78,7 @@ Isa DetectIsa() {
       !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl") ||
       !__builtin_cpu_supports("avx512dq")) {
-    return Isa::kAvx2;
+    return __builtin_cpu_supports("avxvnni") ? Isa::kAvx2Vnni : Isa::kAvx2;
   }
   if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
   if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Vnni;
@@ -88,8 +92,23 @@ Isa DetectIsa() {
 #endif
 }
 
+bool RunsHere(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx2Vnni) {
+    return Includes(DetectIsa(), Isa::kAvx2) &&
+           __builtin_cpu_supports("avxvnni");
+  }
+#endif
+  return Includes(DetectIsa(), isa);
+}
+
+bool RunsOn(Isa machine, Isa isa) {
+  return Includes(machine, isa) || (machine == DetectIsa() && RunsHere(isa));
+}
+
 bool Includes(Isa cap, Isa needed) {
   if (needed == Isa::kRef) return true;
+  if (needed == Isa::kAvx2Vnni) return cap == Isa::kAvx2Vnni;
   return IsNeon(cap) == IsNeon(needed) && needed <= cap;
 }
 

@@ -2,7 +2,8 @@
 // processor and its operating system offer.
 //
 // An Isa is a cumulative cap: kAvx512Vnni stands for AVX2, AVX-512 and VNNI
-// together. Thread-safe.
+// together. They make no line: AVX-VNNI came after AVX-512 VNNI, to processors
+// without AVX-512 and to some with. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,8 @@ namespace weft {
 enum class Isa {
   kRef,         // portable C++
   kAvx2,        // AVX2, FMA, F16C
-  kAvx512,      // and AVX-512 F, BW, VL, DQ
+  kAvx2Vnni,    // AVX2 and AVX-VNNI: int8 dot products of 256 bits
+  kAvx512,      // AVX2 and AVX-512 F, BW, VL, DQ
   kAvx512Vnni,  // and int8 dot products
   kAvx512Bf16,  // and bfloat16 dot products
   kNeon,        // Advanced SIMD of AArch64
@@ -23,8 +25,8 @@ enum class Isa {
   kNeonI8mm,    // and int8 products of 2x8 by 8x2 (FEAT_I8MM)
 };
 
-// Lower case, as in kernel names: ref avx2 avx512 avx512vnni avx512bf16 neon
-// neondot neoni8mm.
+// Lower case, as in kernel names: ref avx2 avx2vnni avx512 avx512vnni
+// avx512bf16 neon neondot neoni8mm.
 const char* Name(Isa isa);
 
 // Case matters. Empty when unknown.
@@ -34,8 +36,15 @@ std::optional<Isa> IsaFromName(absl::string_view name);
 // neondot or neoni8mm".
 std::string IsaNamesHere();
 
-// The highest that this machine runs.
+// The best that this machine runs.
 Isa DetectIsa();
+
+// Whether this machine runs what the cap stands for. Not all that run are
+// included in the best.
+bool RunsHere(Isa isa);
+// The same of a machine whose best is given; of AVX-VNNI beside AVX-512 nothing
+// is known unless it is this one.
+bool RunsOn(Isa machine, Isa isa);
 
 // Whether a kernel that needs `needed` may run under the cap `cap`.
 bool Includes(Isa cap, Isa needed);

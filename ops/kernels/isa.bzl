@@ -11,6 +11,7 @@ _AVX512 = _AVX2 + [
 
 _X86_64 = {
     "avx2": _AVX2,
+    "avx2vnni": _AVX2 + ["-mavxvnni"],
     "avx512": _AVX512,
     "avx512vnni": _AVX512 + ["-mavx512vnni"],
     "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],

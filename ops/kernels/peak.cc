@@ -46,6 +46,7 @@ namespace {
   "vpmaddwd %%ymm12,%%ymm" #I ",%%ymm" #I \
   "\n"                                    \
   "vpaddd %%ymm12,%%ymm" #I ",%%ymm" #I "\n"
+#define WEFT_VNNI256(I) "%{vex%} vpdpbusd %%ymm12,%%ymm12,%%ymm" #I "\n"
 #define WEFT_BF16(I) "vdpbf16ps %%zmm12,%%zmm12,%%zmm" #I "\n"
 #define WEFT_FMA512(I) "vfmadd231ps %%zmm12,%%zmm12,%%zmm" #I "\n"
 #define WEFT_FMA256(I) "vfmadd231ps %%ymm12,%%ymm12,%%ymm" #I "\n"
@@ -60,6 +61,10 @@ int64_t RunMadd512(int64_t count) {
 }
 int64_t RunMadd256(int64_t count) {
   WEFT_SPIN(WEFT_MADD256)
+  return done * 64;
+}
+int64_t RunVnni256(int64_t count) {
+  WEFT_SPIN(WEFT_VNNI256)
   return done * 64;
 }
 int64_t RunBf16(int64_t count) {
@@ -127,6 +132,7 @@ int64_t RunFmla(int64_t count) {
 int64_t SpinInt8(Isa isa, int64_t count) {
   if (Includes(isa, Isa::kAvx512Vnni)) return RunVnni(count);
   if (Includes(isa, Isa::kAvx512)) return RunMadd512(count);
+  if (Includes(isa, Isa::kAvx2Vnni)) return RunVnni256(count);
   return Includes(isa, Isa::kAvx2) ? RunMadd256(count) : 0;
 }
 

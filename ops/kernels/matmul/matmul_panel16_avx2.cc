@@ -1,23 +1,28 @@
-// Packed quantised weights on AVX2; see avx2.h and panel_driver.h.
+// Packed quantised weights on AVX2; see byte_rows.h and panel_driver.h.
 
 #if defined(__x86_64__)
 
-#include "ops/kernels/matmul/avx2.h"
+#include "ops/kernels/matmul/byte_rows.h"
 #include "ops/kernels/matmul/panel_driver.h"
 #include "ops/kernels/matmul/quantized_isa.h"
 
 namespace weft {
+namespace {
+
+using Kernels = BufferedKernels<ByteRows<PairProducts>>;
+
+}  // namespace
 
 template <class Block>
 void MatmulPanel16Avx2(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch) {
-  PanelMatmul<Block, Avx2Kernels>(args, panel_begin, panel_end, thread_scratch);
+  PanelMatmul<Block, Kernels>(args, panel_begin, panel_end, thread_scratch);
 }
 
 template <class Block>
 void MatmulPanel16FewAvx2(const MatmulArgs& args, int64_t panel_begin,
                           int64_t panel_end, uint8_t* /*scratch*/) {
-  PanelMatmulFew<Block, Avx2Kernels>(args, panel_begin, panel_end);
+  PanelMatmulFew<Block, Kernels>(args, panel_begin, panel_end);
 }
 
 #define WEFT_INSTANTIATE(TYPE)                                                \

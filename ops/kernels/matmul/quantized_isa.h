@@ -28,6 +28,12 @@ template <class Block>
 void MatmulPanel16Avx512Vnni(const MatmulArgs& args, int64_t panel_begin,
                              int64_t panel_end, uint8_t* thread_scratch);
 template <class Block>
+void MatmulPanel16Avx512(const MatmulArgs& args, int64_t panel_begin,
+                         int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16Avx2Vnni(const MatmulArgs& args, int64_t panel_begin,
+                           int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
 void MatmulPanel16Avx2(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch);
 template <class Block>
@@ -44,6 +50,12 @@ void MatmulPanel16Neon(const MatmulArgs& args, int64_t panel_begin,
 template <class Block>
 void MatmulPanel16FewAvx512Vnni(const MatmulArgs& args, int64_t panel_begin,
                                 int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16FewAvx512(const MatmulArgs& args, int64_t panel_begin,
+                            int64_t panel_end, uint8_t* thread_scratch);
+template <class Block>
+void MatmulPanel16FewAvx2Vnni(const MatmulArgs& args, int64_t panel_begin,
+                              int64_t panel_end, uint8_t* thread_scratch);
 template <class Block>
 void MatmulPanel16FewAvx2(const MatmulArgs& args, int64_t panel_begin,
                           int64_t panel_end, uint8_t* thread_scratch);

@@ -52,6 +52,7 @@ template <class Block>
 constexpr int64_t FewRowsVnni() {
   return Panel16<Block>::kQuantsFirst ? 8 : 16;
 }
+// Of all loops over unpacked bytes.
 constexpr int64_t kFewRowsAvx2 = 8;
 
 #define WEFT_FEW_AVX512VNNI(T)                                      \
@@ -60,22 +61,33 @@ constexpr int64_t kFewRowsAvx2 = 8;
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)
-#define WEFT_FEW_AVX2(T)                                              \
-  WEFT_KERNEL(T, "6x16", "avx2", "panel16", Isa::kAvx2, kFewRowsAvx2, \
-              MatmulPanel16FewAvx2, NoScratch)
-#define WEFT_AVX2(T)                                              \
-  WEFT_KERNEL(T, "6x32", "avx2", "panel16", Isa::kAvx2, kAnyRows, \
-              MatmulPanel16Avx2, PrefillScratch<Block##T>)
+#define WEFT_FEW_ON(T, ISA, ID)                                    \
+  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsAvx2, \
+              MatmulPanel16Few##ID, NoScratch)
+#define WEFT_ANY_ON(T, ISA, ID)                                \
+  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
+              MatmulPanel16##ID, PrefillScratch<Block##T>)
+
+#define WEFT_FEW_AVX512(T) WEFT_FEW_ON(T, "avx512", Avx512)
+#define WEFT_AVX512(T) WEFT_ANY_ON(T, "avx512", Avx512)
+#define WEFT_FEW_AVX2VNNI(T) WEFT_FEW_ON(T, "avx2vnni", Avx2Vnni)
+#define WEFT_AVX2VNNI(T) WEFT_ANY_ON(T, "avx2vnni", Avx2Vnni)
+#define WEFT_FEW_AVX2(T) WEFT_FEW_ON(T, "avx2", Avx2)
+#define WEFT_AVX2(T) WEFT_ANY_ON(T, "avx2", Avx2)
 #define WEFT_ROWS_AVX2(T)                                                      \
   WEFT_KERNEL(T, "rows", "avx2", "rows", Isa::kAvx2, kAnyRows, MatmulRowsAvx2, \
               NoScratch)
 
 constexpr MatmulKernel kTable[] = {
-    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX512VNNI)
-        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512VNNI)
-            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2)
-                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2)
-                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
+    WEFT_FOR_EACH_QUANTIZED_TYPE(
+        WEFT_FEW_AVX512VNNI) WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512VNNI)
+        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX512)
+            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512)
+                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2VNNI)
+                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2VNNI)
+                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2)
+                            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2)
+                                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
 
 #else
 

@@ -5,9 +5,9 @@
 namespace weft {
 namespace {
 
-constexpr Isa kAll[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
-                        Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
-                        Isa::kNeonDot,    Isa::kNeonI8mm};
+constexpr Isa kAll[] = {Isa::kRef,    Isa::kAvx2,       Isa::kAvx2Vnni,
+                        Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
+                        Isa::kNeon,   Isa::kNeonDot,    Isa::kNeonI8mm};
 
 TEST(Cpu, NamesComeBack) {
   for (Isa isa : kAll) EXPECT_EQ(isa, IsaFromName(Name(isa)));
@@ -33,11 +33,23 @@ TEST(Cpu, CapsAreCumulativeWithinAnArchitecture) {
   }
 }
 
+TEST(Cpu, AvxVnniIsNoPartOfAvx512) {
+  EXPECT_TRUE(Includes(Isa::kAvx2Vnni, Isa::kAvx2));
+  EXPECT_FALSE(Includes(Isa::kAvx2, Isa::kAvx2Vnni));
+  for (Isa isa : {Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
+    EXPECT_FALSE(Includes(isa, Isa::kAvx2Vnni)) << Name(isa);
+    EXPECT_FALSE(Includes(Isa::kAvx2Vnni, isa)) << Name(isa);
+  }
+  EXPECT_TRUE(RunsHere(DetectIsa()));
+  EXPECT_TRUE(RunsHere(Isa::kRef));
+}
+
 TEST(Cpu, DetectsWhatTheArchitectureCanHave) {
   const Isa isa = DetectIsa();
 #if defined(__x86_64__)
   EXPECT_FALSE(Includes(isa, Isa::kNeon)) << Name(isa);
-  EXPECT_EQ(IsaNamesHere(), "ref, avx2, avx512, avx512vnni or avx512bf16");
+  EXPECT_EQ(IsaNamesHere(),
+            "ref, avx2, avx2vnni, avx512, avx512vnni or avx512bf16");
 #elif defined(__aarch64__)
   EXPECT_TRUE(Includes(isa, Isa::kNeon)) << Name(isa);
   EXPECT_EQ(IsaNamesHere(), "ref, neon, neondot or neoni8mm");

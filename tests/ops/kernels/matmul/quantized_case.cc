@@ -250,7 +250,7 @@ float ReferenceGate(float gate, float up) {
 std::vector<MatmulKernel> RunnableKernels() {
   std::vector<MatmulKernel> kernels;
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
-    if (Includes(DetectIsa(), kernel.isa)) kernels.push_back(kernel);
+    if (RunsHere(kernel.isa)) kernels.push_back(kernel);
   }
   return kernels;
 }

@@ -364,8 +364,8 @@ TEST(QuantizedMatmulTable, EveryTypeIsServedFromTheLeastUp) {
   const std::vector<Isa> caps = {Isa::kNeon, Isa::kNeonDot, Isa::kNeonI8mm};
   const Isa elsewhere = Isa::kAvx512Bf16;
 #else
-  const std::vector<Isa> caps = {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni,
-                                 Isa::kAvx512Bf16};
+  const std::vector<Isa> caps = {Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512,
+                                 Isa::kAvx512Vnni, Isa::kAvx512Bf16};
   const Isa elsewhere = Isa::kNeonI8mm;
 #endif
   for (Isa cap : caps) {
