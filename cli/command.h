@@ -21,7 +21,6 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitInterrupted = 130;
-constexpr int kExitTerminated = 143;
 
 // Set by the subcommand that was named; run after parsing. An error of
 // kInvalidArgument whose payload says so (UsageError) exits with 2, others

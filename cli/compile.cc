@@ -69,8 +69,8 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
     absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
         ThreadPool::Create(threads, options->affinity);
     if (!pool.ok()) return pool.status();
-    absl::Status s = SavePlan(*plan, flags.output, **pool,
-                              MakeProgress(common, "packing weights"));
+    absl::Status s = SaveModelPlan(*plan, *file, flags.output, **pool,
+                                   MakeProgress(common, "packing weights"));
     if (!s.ok()) return s;
   }
   Print(*plan);

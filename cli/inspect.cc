@@ -117,7 +117,10 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
   if (flags.check) {
     if (!IsPlanFile(flags.model)) {
-      return UsageError(absl::StrCat("--check: ", flags.model,
+      // One that cannot be read has an error of its own.
+      absl::StatusOr<GgufFile> model = OpenModel(flags.model);
+      if (!model.ok()) return model.status();
+      return UsageError(absl::StrCat("--check: ", model->path(),
                                      " is no plan: only plans have checksums"));
     }
     if (absl::Status s = CheckPlanAndModel(flags.model); !s.ok()) return s;

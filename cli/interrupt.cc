@@ -28,7 +28,18 @@ void OnSignal(int signal) {
     const ssize_t written = write(STDERR_FILENO, "\n", 1);
     static_cast<void>(written);
   }
-  _exit(signal == SIGTERM ? kExitTerminated : kExitInterrupted);
+  _exit(signal == SIGINT ? kExitInterrupted : 128 + signal);
+}
+
+// Reading a mapped file beyond where somebody cut it off in the meantime.
+void OnBusError(int) {
+  if (const char* path = g_temporary.load(); path != nullptr) unlink(path);
+  constexpr char kMessage[] =
+      "weft: a file that is in use was cut off: the model or plan: do not "
+      "write to it meanwhile, or copy it first\n";
+  const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  static_cast<void>(written);
+  _exit(kExitFailure);
 }
 
 }  // namespace
@@ -39,7 +50,15 @@ void InstallSignals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hang_up = {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  // Under nohup it stays ignored.
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  action.sa_handler = OnBusError;
+  sigaction(SIGBUS, &action, nullptr);
+  // Errors of writing, which are told, instead of signals.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool Interrupted() { return g_interrupted.load(); }

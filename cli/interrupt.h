@@ -1,4 +1,5 @@
-// Ctrl-C ends the process with 130, a request to terminate with 143, cleanly.
+// Ctrl-C ends the process with 130, a request to terminate with 143, a terminal
+// that is gone with 129, cleanly.
 //
 // By default at once: temporary files are removed and nothing else needs
 // cleaning. While an engine generates, it is asked to stop, so that what was
@@ -11,8 +12,9 @@
 
 namespace weft {
 
-// Once, at the start of main. Also: writing to a closed pipe is an error and no
-// signal.
+// Once, at the start of main. Also: writing to a closed pipe or beyond the
+// limit of a file's size is an error and no signal, and so is, with a line of
+// its own, reading from a mapped file that was cut off.
 void InstallSignals();
 
 // Whether Ctrl-C was pressed.

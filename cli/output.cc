@@ -66,6 +66,14 @@ void PrintJson(const nlohmann::ordered_json& json) {
             << "\n";
 }
 
+std::string Plain(absl::string_view text) {
+  std::string plain(text);
+  for (char& c : plain) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return plain;
+}
+
 absl::Status WriteResult(const std::string& path, absl::string_view content) {
   if (!path.empty()) return WriteFile(path, content);
   std::cout << content;

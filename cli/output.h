@@ -14,6 +14,9 @@ void InstallOutput();
 // U+FFFD: the line is always valid JSON. Keys in the order given.
 void PrintJson(const nlohmann::ordered_json& json);
 
+// Text from a file as a terminal may show it: control characters become "?".
+std::string Plain(absl::string_view text);
+
 // To `path` (whole or not at all), or to standard output when it is empty.
 absl::Status WriteResult(const std::string& path, absl::string_view content);
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/output.h"
 #include "ops/op_table.h"
 #include "runtime/kernel_uses.h"
 
@@ -92,14 +93,6 @@ void PrintChoices(const Json& choices) {
 }
 
 }  // namespace
-
-std::string Plain(const std::string& text) {
-  std::string plain = text;
-  for (char& c : plain) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return plain;
-}
 
 void PrintValue(const std::string& key, const Json& value) {
   std::cout << absl::StreamFormat(

@@ -22,6 +22,5 @@ void PrintPlan(const nlohmann::ordered_json& plan,
 // One "key value" line. Names come from files: nothing in them may move the
 // cursor.
 void PrintValue(const std::string& key, const nlohmann::ordered_json& value);
-std::string Plain(const std::string& text);
 
 }  // namespace weft

@@ -11,8 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "graph/text_format.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
 #include "runtime/cpus.h"
@@ -62,11 +65,11 @@ absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
           const int64_t vocabulary = logits.type.shape[1].value;
           const int64_t positions =
               std::min<int64_t>(flags.tokens, graph.bounds.context);
-          checker.emplace(evaluator,
-                          TokenInputs(RandomTokens(positions, vocabulary), 0),
-                          Bounds{positions, positions,
-                                 (positions + kPageTokens - 1) / kPageTokens *
-                                     kPageTokens});
+          checker.emplace(
+              evaluator, TokenInputs(RandomTokens(positions, vocabulary), 0),
+              Bounds{positions, positions,
+                     (positions + kPageTokens - 1) / kPageTokens * kPageTokens},
+              options.compile.f16_compute);
         }
         if (progress) progress(std::min(1.0, 0.5 * done++ / all));
         checker->Look(pass, bucket, graph);
@@ -77,7 +80,45 @@ absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
   return plan;
 }
 
-// A loaded plan's weights against those that its model gives.
+// The first line of two texts that differs, as the first has it.
+std::string FirstDifference(const std::string& found, const std::string& want) {
+  const std::vector<std::string> a = absl::StrSplit(found, '\n');
+  const std::vector<std::string> b = absl::StrSplit(want, '\n');
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    if (i >= b.size() || (i < a.size() && a[i] != b[i])) return a[i];
+    if (i >= a.size()) return b[i];
+  }
+  return "";
+}
+
+// A loaded plan against its model compiled again: graphs and vocabulary. What
+// kernels do is checked against the plan's own graph, so that has to be right.
+absl::Status CheckGraphs(const Plan& plan, const Plan& compiled,
+                         const std::string& path) {
+  const auto differs = [&](absl::string_view what) {
+    return absl::DataLossError(
+        absl::StrCat("plan differs from its model compiled again: ", path, ": ",
+                     what, ": compile it again"));
+  };
+  if (plan.buckets.size() != compiled.buckets.size()) {
+    return differs("it has other buckets");
+  }
+  for (size_t i = 0; i < plan.buckets.size(); ++i) {
+    const std::string found = Dump(plan.buckets[i]);
+    const std::string want = Dump(compiled.buckets[i]);
+    if (found == want) continue;
+    return differs(absl::StrCat(
+        "bucket of ", plan.buckets[i].bounds.tokens,
+        " tokens: ", absl::StripAsciiWhitespace(FirstDifference(found, want))));
+  }
+  if (plan.vocabulary.SerializeAsString() !=
+      compiled.vocabulary.SerializeAsString()) {
+    return differs("it has another vocabulary");
+  }
+  return absl::OkStatus();
+}
+
+// The same of the weights.
 absl::StatusOr<std::vector<NodeFault>> CheckWeights(const Plan& plan,
                                                     const Plan& compiled) {
   std::vector<NodeFault> faults;
@@ -150,7 +191,7 @@ void Print(const Report& report) {
                                     check.fault.empty() ? "ok" : "WRONG");
     if (check.worst > 0) {
       std::cout << absl::StreamFormat(", moves %.2g of a row's size at %s",
-                                      check.worst, check.node);
+                                      check.worst, Plain(check.node));
     }
     std::cout << "\n";
   }
@@ -159,12 +200,17 @@ void Print(const Report& report) {
         "nodes %5d tokens: %5d compared in %d steps, worst %.0f%% of what "
         "its kernel may differ: %s, %s\n",
         check.bucket, check.nodes, check.steps, 100 * check.worst,
-        check.worst_node, check.worst_kernel);
+        Plain(check.worst_node), check.worst_kernel);
   }
   for (const NodeFault& fault : report.nodes.faults) {
-    std::cout << absl::StreamFormat("node  %s (%s, %s, %d tokens): %s\n",
-                                    fault.node, fault.op, fault.kernel,
-                                    fault.bucket, fault.fault);
+    const std::string name = Plain(fault.node), what = Plain(fault.fault);
+    if (fault.kernel.empty()) {
+      std::cout << absl::StreamFormat("weight %s: %s\n", name, what);
+    } else {
+      std::cout << absl::StreamFormat("node  %s (%s, %s, %d tokens): %s\n",
+                                      name, fault.op, fault.kernel,
+                                      fault.bucket, what);
+    }
   }
 }
 
@@ -178,10 +224,14 @@ absl::Status Verdict(const Report& report) {
   }
   if (report.nodes.faults.empty()) return absl::OkStatus();
   const NodeFault& fault = report.nodes.faults.front();
+  if (fault.kernel.empty()) {
+    return absl::DataLossError(
+        absl::StrCat("verify found a wrong weight: ", fault.node, ": ",
+                     fault.fault, ": compile it again"));
+  }
   return absl::DataLossError(absl::StrCat(
-      "verify found a wrong node: ", fault.node, " (", fault.op,
-      fault.kernel.empty() ? "" : absl::StrCat(", kernel ", fault.kernel), ", ",
-      fault.bucket, " tokens): ", fault.fault,
+      "verify found a wrong node: ", fault.node, " (", fault.op, ", kernel ",
+      fault.kernel, ", ", fault.bucket, " tokens): ", fault.fault,
       ": look at it with weft dump --bucket ", fault.bucket));
 }
 
@@ -217,6 +267,9 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
                                               &evaluator, progress, &report);
   if (!compiled.ok()) return compiled.status();
   if (is_plan) {
+    if (absl::Status s = CheckGraphs(*plan, *compiled, flags.model); !s.ok()) {
+      return s;
+    }
     absl::StatusOr<std::vector<NodeFault>> faults =
         CheckWeights(*plan, *compiled);
     if (!faults.ok()) return faults.status();
@@ -228,10 +281,9 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
       ThreadPool::Create(threads, options->affinity);
   if (!pool.ok()) return pool.status();
   if (absl::Status s = MakeWeights(*plan, **pool); !s.ok()) return s;
+  const int64_t tokens = std::min(flags.tokens, plan->context());
   absl::StatusOr<NodeReport> nodes =
-      CheckNodes(*plan,
-                 RandomTokens(std::min(flags.tokens, plan->context()),
-                              plan->model.vocabulary_size),
+      CheckNodes(*plan, RandomTokens(tokens, plan->model.vocabulary_size),
                  **pool, &evaluator);
   if (!nodes.ok()) return nodes.status();
   report.nodes.checks = std::move(nodes->checks);
@@ -242,7 +294,7 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
 
   const absl::Status verdict = Verdict(report);
   if (flags.json) {
-    Json json = ToJson(report, flags.tokens);
+    Json json = ToJson(report, tokens);
     json["ok"] = verdict.ok();
     PrintJson(json);
   } else {

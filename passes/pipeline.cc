@@ -27,7 +27,7 @@ constexpr PassEntry kPipeline[] = {
     {"fuse-residual", FuseResidual, false},
     {"fuse-rope-kv-write", FuseRopeKvWrite, false},
     {"fold-constants", FoldConstants, false},
-    {"choose-layouts", ChooseLayouts, false},
+    {"choose-layouts", ChooseLayouts, false, 0, 0.1},
     {"pack-weights", PackWeights, false},
     {"choose-kernels", ChooseKernels, true},
     {"schedule", Schedule, true},

@@ -22,6 +22,8 @@ struct PassEntry {
   // row. 0: it keeps float operations and their order, so no bit moves.
   // Infinity: it changes what the model computes, and is meant to.
   double tolerance = 0;
+  // The same under --f16-compute bf16, where layouts round weights to bfloat16.
+  double bf16_tolerance = 0;
 };
 
 // Thread-safe; valid until the next registration.

@@ -30,6 +30,12 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
                                   const PassObserver& observer = nullptr,
                                   const std::string& stop_after = "");
 
+// Writes the plan with its weights (SavePlan), and a checksum of all tensor
+// data of the model that it was compiled from.
+absl::Status SaveModelPlan(Plan plan, const GgufFile& model,
+                           const std::string& path, ThreadPool& threads,
+                           const Progress& progress = nullptr);
+
 // Writes a plan that holds no weights but names the GGUF file that it was
 // compiled from, by the way from the plan's folder to it. Errors: those of
 // SaveReference; the embedded model has no file.
@@ -56,8 +62,7 @@ absl::Status CheckSource(const GgufFile& model, const Plan& plan,
                          const std::string& plan_path);
 
 // All checksums of a plan file, those of the weights included; of a plan
-// without weights, the ones of its model file, which a load does not read in
-// full.
+// without weights, the ones of its model file.
 absl::Status CheckPlanAndModel(const std::string& path);
 
 }  // namespace weft

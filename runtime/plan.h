@@ -81,7 +81,8 @@ struct Plan {
   // used (weight_checksum.h).
   std::map<std::string, uint64_t> weight_checksums;
   // Its path is the file's name alone (so that a plan's bytes do not depend on
-  // where it was made), or empty for the embedded model; tensors_xxh3 is 0.
+  // where it was made), or empty for the embedded model; tensors_xxh3 is 0
+  // until SaveModelPlan.
   std::optional<ModelReference> source;
 
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }

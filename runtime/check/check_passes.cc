@@ -8,9 +8,12 @@
 namespace weft {
 namespace {
 
-double ToleranceOf(const std::string& pass) {
+double ToleranceOf(const std::string& pass, F16Compute f16_compute) {
   for (const PassEntry& entry : Pipeline()) {
-    if (pass == entry.name) return entry.tolerance;
+    if (pass != entry.name) continue;
+    return f16_compute == F16Compute::kBF16
+               ? std::max(entry.tolerance, entry.bf16_tolerance)
+               : entry.tolerance;
   }
   return 0;
 }
@@ -66,7 +69,7 @@ absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
   PassCheck check;
   check.pass = pass;
   check.bucket = bucket;
-  check.tolerance = ToleranceOf(pass);
+  check.tolerance = ToleranceOf(pass, f16_compute_);
   // Values keep their ids through a pass.
   const ValueId both = std::min(graph.value_count(), before_.value_count());
   Contents given(graph.value_count());

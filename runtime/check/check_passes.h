@@ -32,8 +32,12 @@ struct PassCheck {
 class PassChecker {
  public:
   // `evaluator` may be shared with other checks and must outlive this one.
-  PassChecker(ReferenceEvaluator* evaluator, StepInputs inputs, Bounds step)
-      : evaluator_(*evaluator), inputs_(std::move(inputs)), step_(step) {}
+  PassChecker(ReferenceEvaluator* evaluator, StepInputs inputs, Bounds step,
+              F16Compute f16_compute = F16Compute::kF32)
+      : evaluator_(*evaluator),
+        inputs_(std::move(inputs)),
+        step_(step),
+        f16_compute_(f16_compute) {}
 
   // For Compile: looks at the graph after a pass. Errors (a weight without
   // bytes) are kept for status().
@@ -53,6 +57,7 @@ class PassChecker {
   ReferenceEvaluator& evaluator_;
   const StepInputs inputs_;
   const Bounds step_;
+  const F16Compute f16_compute_;
   absl::Status status_;
   std::vector<PassCheck> checks_;
   // The graph before the next pass, and what its values hold.

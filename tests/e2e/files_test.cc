@@ -158,10 +158,11 @@ TEST(Plan, WithoutWeightsKnowsItsModelFile) {
   WriteTextFile(model, bytes);
   WeftOut({"compile", model, "-o", plan, "--weights", "reference"});
   WeftOut({"inspect", plan, "--check"});
-  // A weight that changed in place: only a check reads that far.
+  // A weight that changed in place.
   bytes[bytes.size() - 100] ^= 1;
   WriteTextFile(model, bytes);
   ExpectError(Weft({"inspect", plan, "--check"}), 1);
+  ExpectError(Weft({"run", plan}), 1);
   bytes += "more";
   WriteTextFile(model, bytes);
   ExpectError(Weft({"run", plan}), 1);
@@ -189,6 +190,7 @@ TEST(Plan, IsInspectedDumpedAndCheckedLikeItsModel) {
   ExpectError(Weft(other_source), 1);
   ExpectError(Weft({"inspect", path, "--kv-type", "f32"}), 2);
   ExpectError(Weft({"inspect", kModel, "--check"}), 2);
+  ExpectError(Weft({"inspect", "no-such-file", "--check"}), 1);
   // One weight's byte turned: the checksum tells.
   std::string bytes = ReadFile(path);
   bytes[bytes.size() - 100] ^= 1;

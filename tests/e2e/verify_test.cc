@@ -56,6 +56,45 @@ TEST(Verify, OfAPlanNeedsTheModelItCameFrom) {
   ExpectError(Weft({"verify", plan, "--source", other}), 1);
 }
 
+// A tiny model with this epsilon; weights are the same whatever it is.
+std::string SyntheticModel(const std::string& name, const char* epsilon) {
+  const std::string shape = TemporaryPath(name + ".json");
+  WriteTextFile(shape, std::string(R"({"name": "tiny", "architecture": "llama",
+      "embedding_length": 64, "block_count": 2, "feed_forward_length": 128,
+      "head_count": 4, "head_count_kv": 2, "key_length": 16,
+      "vocabulary_size": 512, "context_length": 64, "rope_freq_base": 10000,
+      "norm_epsilon": )") + epsilon +
+                           "}");
+  const std::string model = TemporaryPath(name + ".gguf");
+  WeftOut({"synth", "--shape", shape, "--type", "F16", "-o", model});
+  return model;
+}
+
+TEST(Verify, APlanOfAnotherGraphIsFound) {
+  const std::string model = SyntheticModel("eps5", "1e-5");
+  const std::string other = SyntheticModel("eps4", "1e-4");
+  const std::string plan = TemporaryPath("eps.weft");
+  WeftOut({"compile", model, "-o", plan, "--buckets", "1,8"});
+  WeftOut({"verify", plan, "--source", model, "--tokens", "3"});
+  const RunResult wrong =
+      Weft({"verify", plan, "--source", other, "--tokens", "3"});
+  ExpectError(wrong, 1);
+  EXPECT_NE(wrong.err.find("bucket of 1 tokens"), std::string::npos)
+      << wrong.err;
+  EXPECT_NE(wrong.err.find("eps=1e-05"), std::string::npos) << wrong.err;
+}
+
+TEST(Verify, RoundedWeightsOfBfloat16AreNoFault) {
+  const std::string model = SyntheticModel("bf16", "1e-5");
+  WeftOut({"verify", model, "--f16-compute", "bf16", "--tokens", "5"});
+}
+
+TEST(Verify, TellsTheTokensThatWereRun) {
+  const Json json =
+      WeftJson({"verify", "", "--context", "9", "--tokens", "1000", "--json"});
+  EXPECT_EQ(json["tokens"], 9);
+}
+
 TEST(Verify, WrongUseIsAnError) {
   ExpectError(Weft({"verify"}), 2);
   ExpectError(Weft({"verify", kModel, "--tokens", "0"}), 2);
@@ -63,8 +102,8 @@ TEST(Verify, WrongUseIsAnError) {
 }
 
 TEST(Profile, TellsTimeBytesAndOperationsOfEveryNode) {
-  const Json json = WeftJson(
-      {"profile", "--prompt", "20", "--generate", "3", "--json"});
+  const Json json =
+      WeftJson({"profile", "--prompt", "20", "--generate", "3", "--json"});
   ASSERT_EQ(json["phases"].size(), 2u);
   EXPECT_GT(json["limits"]["read_bytes_per_second"], 0);
   const Json inspect = WeftJson({"inspect", "", "--json"});
@@ -97,8 +136,8 @@ TEST(Profile, TellsTimeBytesAndOperationsOfEveryNode) {
 
 TEST(Profile, WritesATraceOfNestedEvents) {
   const std::string path = TemporaryPath("trace.json");
-  const std::string text = WeftOut(
-      {"profile", "--prompt", "5", "--generate", "2", "--trace", path});
+  const std::string text =
+      WeftOut({"profile", "--prompt", "5", "--generate", "2", "--trace", path});
   EXPECT_NE(text.find("longest nodes"), std::string::npos);
   const Json trace = Json::parse(ReadFile(path));
   double begin = -1, end = -1, last = 0;
@@ -130,10 +169,9 @@ TEST(Profile, WrongUseIsAnError) {
   ExpectError(Weft({"profile", "--prompt", "100000"}), 2);
   ExpectError(Weft({"profile", "--generate", "-1"}), 2);
   ExpectError(Weft({"profile", "no-such-file.gguf"}), 1);
-  ExpectError(
-      Weft({"profile", "--trace", "/no/such/folder/trace.json", "--prompt", "2",
-            "--generate", "1"}),
-      1);
+  ExpectError(Weft({"profile", "--trace", "/no/such/folder/trace.json",
+                    "--prompt", "2", "--generate", "1"}),
+              1);
 }
 
 }  // namespace
