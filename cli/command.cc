@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -253,6 +254,18 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
     numbers.push_back(n);
   }
   return numbers;
+}
+
+absl::Status CheckCanWrite(const std::string& path) {
+  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
+  if (!place.ok()) return place.status();
+  const std::string folder =
+      std::filesystem::path(place->target).parent_path().string();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("cannot write file: ", path, ": ", std::strerror(errno)));
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {

@@ -81,6 +81,9 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
                                                   const std::string& flag,
                                                   int64_t most);
 
+// The error of WriteFile that can be known before there is anything to write.
+absl::Status CheckCanWrite(const std::string& path);
+
 // Writes under a temporary name beside `path`, then renames: never a partial
 // file.
 absl::Status WriteFile(const std::string& path, absl::string_view content);

@@ -163,6 +163,9 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
       !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
   std::string model = flags.model;
   std::optional<Plan> plan;
+  if (!flags.source.empty() && !IsPlanFile(model)) {
+    return UsageError("--source: only a plan has one: leave it out");
+  }
   if (IsPlanFile(model)) {
     if (inside && flags.source.empty()) {
       return UsageError(absl::StrCat(

@@ -42,6 +42,9 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     return UsageError("eval: give either --tokens or --text");
   }
   if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
+  if (!flags.logits.empty()) {
+    if (absl::Status s = CheckCanWrite(flags.logits); !s.ok()) return s;
+  }
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       LoadEngine(flags.model, flags.compile, common);
   if (!engine.ok()) return engine.status();

@@ -199,6 +199,9 @@ absl::Status Check(const Flags& flags) {
 absl::StatusOr<int> ProfileCommand(const Flags& flags,
                                    const CommonFlags& common) {
   if (absl::Status s = Check(flags); !s.ok()) return s;
+  if (!flags.trace.empty()) {
+    if (absl::Status s = CheckCanWrite(flags.trace); !s.ok()) return s;
+  }
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       LoadEngine(flags.model, flags.compile, common);
   if (!engine.ok()) return engine.status();
