@@ -30,14 +30,6 @@ constexpr IsaName kNames[] = {
 
 bool IsNeon(Isa isa) { return isa >= Isa::kNeon; }
 
-#if defined(__x86_64__)
-constexpr Isa kHighestHere = Isa::kAvx512Bf16;
-#elif defined(__aarch64__)
-constexpr Isa kHighestHere = Isa::kNeonI8mm;
-#else
-constexpr Isa kHighestHere = Isa::kRef;
-#endif
-
 }  // namespace
 
 const char* Name(Isa isa) {
@@ -57,11 +49,12 @@ std::optional<Isa> IsaFromName(absl::string_view name) {
 std::string IsaNamesHere() {
   std::string names;
   for (const IsaName& row : kNames) {
-    if (!Includes(kHighestHere, row.isa) &&
-        !(row.isa == Isa::kAvx2Vnni && !IsNeon(kHighestHere))) {
-      continue;
-    }
-    if (!names.empty()) names += row.isa == kHighestHere ? " or " : ", ";
+    // AVX-VNNI is beside the line of the others.
+    const bool here =
+        Includes(kHighestIsa, row.isa) ||
+        (row.isa == Isa::kAvx2Vnni && Includes(kHighestIsa, Isa::kAvx2));
+    if (!here) continue;
+    if (!names.empty()) names += row.isa == kHighestIsa ? " or " : ", ";
     names += row.name;
   }
   return names;

@@ -25,6 +25,16 @@ enum class Isa {
   kNeonI8mm,    // and int8 products of 2x8 by 8x2 (FEAT_I8MM)
 };
 
+// The least with kernels of its own, and the highest, on the family of
+// processors that this is compiled for.
+#if defined(__x86_64__)
+constexpr Isa kLeastIsa = Isa::kAvx2, kHighestIsa = Isa::kAvx512Bf16;
+#elif defined(__aarch64__)
+constexpr Isa kLeastIsa = Isa::kNeon, kHighestIsa = Isa::kNeonI8mm;
+#else
+constexpr Isa kLeastIsa = Isa::kRef, kHighestIsa = Isa::kRef;
+#endif
+
 // Lower case, as in kernel names: ref avx2 avx2vnni avx512 avx512vnni
 // avx512bf16 neon neondot neoni8mm.
 const char* Name(Isa isa);
@@ -32,8 +42,7 @@ const char* Name(Isa isa);
 // Case matters. Empty when unknown.
 std::optional<Isa> IsaFromName(absl::string_view name);
 
-// Those of the processor family that this is compiled for, as in "ref, neon,
-// neondot or neoni8mm".
+// Those of this family, as in "ref, neon, neondot or neoni8mm".
 std::string IsaNamesHere();
 
 // The best that this machine runs.

@@ -156,7 +156,7 @@ TEST(ArchitectureTest, LlamaVariantsAreExact) {
   for (const auto& [name, model] : cases["models"].items()) {
     if (name.rfind("llama-", 0) != 0) continue;
     ++models;
-    for (Isa isa : {DetectIsa(), Isa::kAvx2, Isa::kRef}) {
+    for (Isa isa : {DetectIsa(), kLeastIsa, Isa::kRef}) {
       EngineOptions options = ExactCache();
       options.model.compile.isa = isa;
       const auto engine =
@@ -179,7 +179,7 @@ TEST(DeterminismTest, BitsDoNotDependOnChunksOrThreads) {
   const Austen austen = FewModels();
   const std::vector<int32_t> tokens = austen.Sequence(4);
   for (const auto& [type, model] : austen.cases["models"].items()) {
-    for (Isa isa : {DetectIsa(), Isa::kAvx2}) {
+    for (Isa isa : {DetectIsa(), kLeastIsa}) {
       for (DType kv : {DType::kF16, DType::kQ8_0}) {
         std::vector<float> first;
         for (int threads : {1, 2, 3}) {

@@ -31,8 +31,8 @@ ThreadPool& Threads(int n) {
 // On the caps of this machine that have kernels of their own.
 std::vector<Isa> Caps() {
   std::vector<Isa> caps = {DetectIsa()};
-  if (caps[0] != Isa::kAvx2 && Includes(caps[0], Isa::kAvx2)) {
-    caps.push_back(Isa::kAvx2);
+  if (caps[0] != kLeastIsa && Includes(caps[0], kLeastIsa)) {
+    caps.push_back(kLeastIsa);
   }
   return caps;
 }

@@ -24,16 +24,16 @@ constexpr Isa kCaps[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
                          Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
                          Isa::kNeonDot,    Isa::kNeonI8mm};
 
-// The least instruction set with kernels of its own in this family of
-// processors, and the one that adds the int8 dot product.
+// What adds the int8 dot product.
 #if defined(__aarch64__)
-constexpr Isa kLeast = Isa::kNeon, kDot = Isa::kNeonDot;
+constexpr Isa kDot = Isa::kNeonDot;
 #else
-constexpr Isa kLeast = Isa::kAvx2, kDot = Isa::kAvx512Vnni;
+constexpr Isa kDot = Isa::kAvx512Vnni;
 #endif
 
 bool HasKernels() {
-  return FindKernel(absl::StrCat("attention_any_64_", Name(kLeast))) != nullptr;
+  return FindKernel(absl::StrCat("attention_any_64_", Name(kLeastIsa))) !=
+         nullptr;
 }
 
 // A product of x by a weight of this type and layout.
@@ -125,12 +125,12 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
         if (!info.quantized && std::string(x) == "q8r") continue;
         for (int64_t tokens : {1, 8, 512}) {
           const KernelChoice choice =
-              Choose(Product(type, layout, x, tokens), kLeast);
+              Choose(Product(type, layout, x, tokens), kLeastIsa);
           // Floats meet panels of block types in no kernel: nothing lays such
           // weights out.
           const bool none = info.quantized && std::string(layout) != "" &&
                             std::string(x) == "f32";
-          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeast)
+          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeastIsaIsa)
               << info.name << " " << layout << " " << x << " " << tokens;
         }
       }
@@ -141,7 +141,7 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
 TEST(KernelTable, RefusalsSayWhy) {
   if (!HasKernels()) GTEST_SKIP() << "kernels of another processor";
   const Graph graph = Product(DType::kQ4_0, "panel16", "q8r", 512);
-  const KernelChoice choice = Choose(graph, kLeast);
+  const KernelChoice choice = Choose(graph, kLeastIsa);
   ASSERT_FALSE(choice.refused.empty());
   std::set<std::string> reasons;
   for (const auto& [row, why] : choice.refused) {
@@ -167,7 +167,7 @@ TEST(KernelTable, RefusalsSayWhy) {
        Choose(Product(DType::kQ8_0, "", "f32"), Isa::kRef).refused) {
     absl::StrAppend(&others, why, "; ");
   }
-  EXPECT_THAT(others, HasSubstr(absl::StrCat("needs ", Name(kLeast))));
+  EXPECT_THAT(others, HasSubstr(absl::StrCat("needs ", Name(kLeastIsa))));
   std::string layouts;
   for (const auto& [row, why] :
        Choose(Product(DType::kQ8_0, "", "q8r"), kDot).refused) {
