@@ -130,7 +130,7 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
           // weights out.
           const bool none = info.quantized && std::string(layout) != "" &&
                             std::string(x) == "f32";
-          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeastIsaIsa)
+          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeastIsa)
               << info.name << " " << layout << " " << x << " " << tokens;
         }
       }
