@@ -2,9 +2,9 @@
 # Compiles for 64-bit ARM and tries the result under emulation on this machine.
 #   tools/aarch64.sh             the tests of operations and kernels, then logits
 #   tools/aarch64.sh TARGET...   these tests instead
-#   tools/aarch64.sh --logits    only logits: those of the embedded model, in
-#                                several weight types and on every instruction
-#                                set, against the bits of a build for this machine
+#   tools/aarch64.sh --logits    only logits: of the models in models/ and
+#                                tests/data/golden, on every instruction set,
+#                                against the bits of a build for this machine
 # Installs what is missing and fetches libraries for arm64 (third_party/aarch64.bzl).
 # Takes a while: an emulated program is some thirty times slower. The program for
 # ARM is left in bazel-out/aarch64-opt/bin/cli/weft.
