@@ -28,7 +28,17 @@ constexpr int64_t kWorkerSpin = 500'000;  // nanoseconds
 
 // How long the caller waits awake for the others' last ranges: this, and half
 // of what it took itself. A range is a quarter of that at most.
-constexpr int64_t kCallerSpin = 20'000;
+constexpr int64_t kCallerSpin = 50'000;
+
+// How long the caller works alone after it was held up: this, doubled as long
+// as it happens again soon, up to the most.
+constexpr int64_t kAloneLeast = 2'000'000;
+constexpr int64_t kAloneMost = 128'000'000;
+
+// The caller has lost its core when it ran for less than three quarters of a
+// window of loops without a pause.
+constexpr int64_t kWindow = 4'000'000;
+constexpr int64_t kPause = 200'000;
 
 constexpr uint32_t kInside = (1u << 11) - 1;
 constexpr uint32_t kClosed = 1u << 11;
@@ -52,11 +62,13 @@ void SetCpus(const std::vector<int>& cpus) {
   CPU_FREE(mask);
 }
 
-int64_t Now() {
+int64_t Read(clockid_t clock) {
   timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  clock_gettime(clock, &time);
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
+int64_t Now() { return Read(CLOCK_MONOTONIC); }
+int64_t ThreadTime() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 
 void Pause() {
 #if defined(__x86_64__)
@@ -197,17 +209,37 @@ void ThreadPool::WaitForWorkers(int64_t start) {
   caller_asleep_ = true;
   while (!done()) Sleep(&state_, state);
   caller_asleep_ = false;
+  WorkAlone();
+}
+
+void ThreadPool::WorkAlone() {
+  const int64_t now = Now();
+  // Soon after the last time alone it is the same trouble.
+  const bool again = now - alone_until_ < 4 * alone_span_;
+  alone_span_ = again ? std::min(2 * alone_span_, kAloneMost) : kAloneLeast;
+  alone_until_ = now + alone_span_;
+}
+
+bool ThreadPool::LostCore(int64_t now) {
+  if (window_ != 0 && now - window_ < kWindow) return false;
+  const int64_t used = ThreadTime();
+  const bool lost = window_ != 0 && used - used_ < (now - window_) / 4 * 3;
+  window_ = now;
+  used_ = used;
+  return lost;
 }
 
 void ThreadPool::ParallelFor(int64_t items, RangeFunction body, void* context) {
   if (items <= 0) return;
   ScopedComputeFloatMode float_mode;
-  if (items == 1 || threads_ == 1) {
+  const int64_t start = threads_ == 1 ? 0 : Now();
+  if (items == 1 || threads_ == 1 || start < alone_until_) {
     body(context, 0, items, 0);
     return;
   }
-  const int64_t start = Now();
   const int64_t most = int64_t{threads_} * kRangesPerThread;
+  // What passed between two loops is not the pool's business.
+  if (start - last_end_ > kPause) window_ = 0;
   body_ = body;
   context_ = context;
   items_ = items;
@@ -222,6 +254,8 @@ void ThreadPool::ParallelFor(int64_t items, RangeFunction body, void* context) {
   if (asleep_ > 0) WakeAll(&state_);
   TakeRanges(0);
   WaitForWorkers(start);
+  last_end_ = Now();
+  if (LostCore(last_end_)) WorkAlone();
 }
 
 ThreadPool::Scope::Scope(ThreadPool* pool) : pool_(pool) {

@@ -8,8 +8,11 @@
 //     done by those that are there;
 //   - the caller waits awake for a worker that has begun only as long as its
 //     part can take, and then sleeps, so that the system moves the worker to
-//     the core that has become free.
-// So two threads on a busy machine are not slower than one.
+//     the core that has become free;
+//   - when that happens, or when the caller itself lost its core, it works
+//   alone
+//     for a while, longer each time, before it tries the others again.
+// So two threads on a busy machine are about as fast as one, not slower.
 //
 // A pool is used by one thread at a time, and not from inside its own loops.
 // After fork() a child must not use what its parent used.
@@ -93,6 +96,10 @@ class ThreadPool {
   void TakeRanges(int thread);
   // Until no worker is inside the loop that began at `start`.
   void WaitForWorkers(int64_t start);
+  // From now on the caller works alone for a while.
+  void WorkAlone();
+  // Whether the system gave the caller's core to others for long.
+  bool LostCore(int64_t now);
 
   const int threads_;
   const std::vector<int> affinity_;
@@ -103,6 +110,11 @@ class ThreadPool {
   void* context_ = nullptr;
   int64_t items_ = 0, range_ = 1;
   std::unique_ptr<Share[]> shares_;
+
+  // Nanoseconds of the monotonic clock. Of the caller alone.
+  int64_t alone_until_ = 0, alone_span_ = 0;
+  int64_t last_end_ = 0;           // of a loop
+  int64_t window_ = 0, used_ = 0;  // since when, and the caller's time then
 
   // Bits 0 to 10: workers inside the loop; bit 11: the loop is closed to those
   // that are not; above: its number. Threads sleep on this word.
