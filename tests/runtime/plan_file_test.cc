@@ -8,31 +8,20 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "graph/text_format.h"
 #include "runtime/engine.h"
 #include "tests/runtime/plan_bytes.h"
+#include "tests/runtime/tiny_plan.h"
 
 namespace weft {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-
-constexpr char kTiny[] = "tests/data/malformed/00b-valid-micro.gguf";
-constexpr char kSmall[] = "tests/data/malformed/00-valid.gguf";
 
 std::string TempPath(const std::string& file) {
   std::string test =
       ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::replace(test.begin(), test.end(), '/', '-');
   return ::testing::TempDir() + "/" + test + "-" + file;
-}
-
-Bytes ReadBytes(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  EXPECT_TRUE(stream) << path;
-  return Bytes((std::istreambuf_iterator<char>(stream)), {});
 }
 
 void WriteBytes(const std::string& path, const Bytes& bytes) {
@@ -44,33 +33,6 @@ void WriteBytes(const std::string& path, const Bytes& bytes) {
 bool Exists(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0;
-}
-
-std::unique_ptr<ThreadPool> Threads(int threads = 2) {
-  return *ThreadPool::Create(threads);
-}
-
-Plan CompileFile(const std::string& model,
-                 const ModelOptions& options = DefaultModelOptions()) {
-  absl::StatusOr<GgufFile> file = OpenModel(model);
-  EXPECT_TRUE(file.ok()) << file.status();
-  absl::StatusOr<Plan> plan = CompileModel(*file, options);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return *std::move(plan);
-}
-
-// The bytes of a plan file of a tiny model, made once.
-const Bytes& TinyPlan() {
-  static const Bytes* bytes = [] {
-    const std::string path = ::testing::TempDir() + "/tiny.weft";
-    ModelOptions options = DefaultModelOptions();
-    options.compile.buckets = {1, 8};
-    const absl::Status s =
-        SavePlan(CompileFile(kTiny, options), path, *Threads());
-    EXPECT_TRUE(s.ok()) << s;
-    return new Bytes(ReadBytes(path));
-  }();
-  return *bytes;
 }
 
 std::vector<float> Logits(const std::string& model,
@@ -104,13 +66,6 @@ void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
   ASSERT_EQ(a.size(), b.size());
   ASSERT_FALSE(a.empty());
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
-}
-
-void ExpectRefused(const Bytes& bytes, const std::string& why) {
-  const absl::Status status = LoadAndRun(bytes);
-  EXPECT_FALSE(status.ok()) << "not refused: " << why;
-  EXPECT_NE(status.message().find(why), std::string::npos)
-      << status << "\nwanted: " << why;
 }
 
 // ----------------------------------------------------------------------------
@@ -475,261 +430,6 @@ TEST(Damaged, EveryCutIsRefused) {
   Bytes longer = whole;
   longer.push_back(0);
   EXPECT_FALSE(LoadAndRun(longer).ok());
-}
-
-// What kernels or the executor would trip over: a header that is consistent in
-// itself, and a plan that is not sound.
-void ExpectUnsound(const std::function<void(PlanProto*)>& edit,
-                   const std::string& why) {
-  ExpectRefused(WithHeader(TinyPlan(), edit), why);
-}
-
-NodeProto* FindNode(GraphProto* graph, const std::string& op) {
-  for (NodeProto& node : *graph->mutable_nodes()) {
-    if (node.op() == op) return &node;
-  }
-  ADD_FAILURE() << "no " << op;
-  return graph->mutable_nodes(0);
-}
-
-// The id of an input by name.
-int InputId(const GraphProto& graph, const std::string& name) {
-  for (int i = 0; i < graph.sources_size(); ++i) {
-    if (graph.sources(i).name() == name) return i;
-  }
-  ADD_FAILURE() << "no " << name;
-  return 0;
-}
-
-void SetKernel(NodeProto* node, const std::string& kernel) {
-  for (AttributeProto& a : *node->mutable_attributes()) {
-    if (a.name() == "kernel") {
-      a.set_text(kernel);
-      return;
-    }
-  }
-  AttributeProto* a = node->add_attributes();
-  a->set_name("kernel");
-  a->set_text(kernel);
-}
-
-TEST(Unsound, TheUntouchedPlanRuns) {
-  EXPECT_TRUE(LoadAndRun(TinyPlan()).ok()) << LoadAndRun(TinyPlan());
-  EXPECT_TRUE(LoadAndRun(WithHeader(TinyPlan(), [](PlanProto*) {})).ok());
-}
-
-TEST(Unsound, OutputsBesidesLogitsAndStates) {
-  // The executor lays every output that is no state into the caller's logits.
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        OutputProto* more = g->add_outputs();
-        more->set_name("more");
-        more->set_value(g->sources_size());
-      },
-      "output is");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        for (OutputProto& o : *p->mutable_buckets(0)->mutable_outputs()) {
-          if (o.name() == "logits") o.set_name("logit");
-        }
-      },
-      "want logits");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        auto* outputs = p->mutable_buckets(0)->mutable_outputs();
-        for (int i = 0; i < outputs->size(); ++i) {
-          if (outputs->Get(i).name() == "logits") {
-            outputs->DeleteSubrange(i, 1);
-            return;
-          }
-        }
-      },
-      "not sound");  // what was the output has no place
-}
-
-TEST(Unsound, VocabularyOfAnotherSize) {
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_model()->set_vocabulary_size(p->model().vocabulary_size() +
-                                                1);
-      },
-      "tokens for a model of");
-  // Consistent with the vocabulary, but not with tables and logits.
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_vocabulary()->add_tokens("more");
-        p->mutable_model()->set_vocabulary_size(p->model().vocabulary_size() +
-                                                1);
-      },
-      "illegal plan");
-}
-
-TEST(Unsound, IndicesThatNobodyChecks) {
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        FindNode(g, "embed")->set_inputs(0, InputId(*g, "sequence"));
-      },
-      "an index cannot be 'sequence'");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        FindNode(g, "embed")->set_inputs(0, InputId(*g, "positions"));
-      },
-      "a table of");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        FindNode(g, "attention")->set_inputs(4, InputId(*g, "positions"));
-      },
-      "an index cannot be 'positions'");
-  // A weight in place of an input.
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        SourceProto* ids = g->mutable_sources(InputId(*g, "ids"));
-        ids->set_kind(SourceProto::WEIGHT);
-        ids->mutable_type()->mutable_dims(0)->set_symbol(DimProto::NUMBER);
-        ids->mutable_type()->mutable_dims(0)->set_value(8);
-        ids->set_name(p->weights(0).name());
-      },
-      "");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(1);
-        g->mutable_sources(InputId(*g, "ids"))->set_name("numbers");
-      },
-      "no standard input");
-}
-
-TEST(Unsound, FewerOutputRowsThanTokens) {
-  ExpectUnsound([](PlanProto* p) { p->mutable_buckets(1)->set_rows(1); },
-                "output rows");
-}
-
-TEST(Unsound, BucketsThatDiffer) {
-  ExpectUnsound([](PlanProto* p) { p->mutable_buckets(0)->set_context(1); },
-                "context");
-  // The cache is made for the last bucket's states.
-  ExpectUnsound(
-      [](PlanProto* p) {
-        GraphProto* g = p->mutable_buckets(0);
-        for (SourceProto& s : *g->mutable_sources()) {
-          if (s.kind() == SourceProto::STATE) {
-            s.mutable_type()->set_dtype("f32");
-          }
-        }
-        for (NodeProto& n : *g->mutable_nodes()) {
-          for (ResultProto& r : *n.mutable_results()) {
-            if (r.type().layout() == "keys" || r.type().layout() == "values") {
-              r.mutable_type()->set_dtype("f32");
-            }
-          }
-        }
-      },
-      "not the same");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_buckets()->SwapElements(0, 1);
-        p->mutable_options()->set_buckets(0, 8);
-        p->mutable_options()->set_buckets(1, 1);
-      },
-      "ascending");
-}
-
-TEST(Unsound, KernelsThatAreNotTheirs) {
-  ExpectUnsound(
-      [](PlanProto* p) {
-        SetKernel(FindNode(p->mutable_buckets(0), "embed"), "softmax_ref");
-      },
-      "is for softmax");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        SetKernel(FindNode(p->mutable_buckets(0), "embed"), "no_such");
-      },
-      "kernel no_such");
-  // A view is not run, but its kernel's scratch would be asked for.
-  ExpectUnsound(
-      [](PlanProto* p) {
-        SetKernel(FindNode(p->mutable_buckets(0), "slice"), "attention_ref");
-      },
-      "a view has no kernel");
-}
-
-TEST(Unsound, PlacesInTheArena) {
-  ExpectUnsound(
-      [](PlanProto* p) {
-        for (NodeProto& n : *p->mutable_buckets(1)->mutable_nodes()) {
-          for (ResultProto& r : *n.mutable_results()) {
-            if (r.offset() > 0) r.set_offset(0);
-          }
-        }
-      },
-      "");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_buckets(1)->set_arena_bytes(p->buckets(1).arena_bytes() -
-                                               64);
-      },
-      "leave the arena");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_buckets(1)->set_arena_bytes(
-            std::numeric_limits<int64_t>::max());
-      },
-      "is no size");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        ResultProto* r =
-            FindNode(p->mutable_buckets(1), "slice")->mutable_results(0);
-        r->set_offset(r->offset() + 64);
-      },
-      "");
-}
-
-TEST(Unsound, WeightsOfOtherSizes) {
-  for (int i = 0; i < 3; ++i) {
-    ExpectUnsound(
-        [i](PlanProto* p) {
-          p->mutable_weights(i)->set_bytes(p->weights(i).bytes() - 1);
-        },
-        "bytes");
-  }
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_weights(1)->set_offset(p->weights(0).offset());
-      },
-      "cannot be");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        p->mutable_weights(p->weights_size() - 1)->set_offset(int64_t{1} << 62);
-      },
-      "cannot be");
-  ExpectUnsound([](PlanProto* p) { p->mutable_weights(0)->set_name("other"); },
-                "is not in its table");
-  ExpectUnsound(
-      [](PlanProto* p) {
-        SourceProto* s = p->mutable_buckets(0)->mutable_sources(0);
-        ASSERT_EQ(s->kind(), SourceProto::WEIGHT);
-        s->mutable_type()->set_layout("keys");
-      },
-      "has the layout keys");
-}
-
-TEST(Unsound, ImpossibleSizes) {
-  ExpectUnsound(
-      [](PlanProto* p) {
-        for (GraphProto& g : *p->mutable_buckets()) {
-          g.set_context(int64_t{1} << 31);
-        }
-      },
-      "context");
-  ExpectUnsound(
-      [](PlanProto* p) { p->mutable_options()->set_buckets(1, 1 << 30); },
-      "65536");
-  ExpectUnsound([](PlanProto* p) { p->clear_buckets(); }, "0 graphs for 2");
-  ExpectUnsound([](PlanProto* p) { p->clear_options(); }, "unknown");
 }
 
 }  // namespace

@@ -1,34 +1,11 @@
-// Packed quantised weights on AVX-512 VNNI; see vnni512.h and panel_driver.h.
+// Packed quantised weights on AVX-512 VNNI; see vnni512.h.
 
 #if defined(__x86_64__)
 
-#include "ops/kernels/matmul/panel_driver.h"
-#include "ops/kernels/matmul/quantized_isa.h"
 #include "ops/kernels/matmul/vnni512.h"
 
-namespace weft {
-
-template <class Block>
-void MatmulPanel16Avx512Vnni(const MatmulArgs& args, int64_t panel_begin,
-                             int64_t panel_end, uint8_t* thread_scratch) {
-  PanelMatmul<Block, Vnni512Kernels>(args, panel_begin, panel_end,
-                                     thread_scratch);
-}
-
-template <class Block>
-void MatmulPanel16FewAvx512Vnni(const MatmulArgs& args, int64_t panel_begin,
-                                int64_t panel_end, uint8_t* /*scratch*/) {
-  PanelMatmulFew<Block, Vnni512Kernels>(args, panel_begin, panel_end);
-}
-
-#define WEFT_INSTANTIATE(TYPE)                           \
-  template void MatmulPanel16Avx512Vnni<Block##TYPE>(    \
-      const MatmulArgs&, int64_t, int64_t, uint8_t*);    \
-  template void MatmulPanel16FewAvx512Vnni<Block##TYPE>( \
-      const MatmulArgs&, int64_t, int64_t, uint8_t*);
-WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)
-#undef WEFT_INSTANTIATE
-
-}  // namespace weft
+#define WEFT_ISA Avx512Vnni
+#define WEFT_KERNELS Vnni512Kernels
+#include "ops/kernels/matmul/panel_entries.inl"
 
 #endif  // __x86_64__
