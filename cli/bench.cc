@@ -9,7 +9,6 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -53,10 +52,7 @@ class Bench {
       : engine_(*engine),
         flags_(flags),
         vocabulary_(engine->plan().model.vocabulary_size) {
-    std::minstd_rand random(1);
-    for (int64_t i = 0; i < flags.prompt; ++i) {
-      prompt_.push_back(static_cast<int32_t>(random() % vocabulary_));
-    }
+    prompt_ = RandomTokens(flags.prompt, vocabulary_);
     const int32_t bos = engine->tokenizer().bos();
     first_ = bos >= 0 ? bos : 0;
     logits_.resize(flags.batch * vocabulary_);

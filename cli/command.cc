@@ -256,6 +256,15 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
   return numbers;
 }
 
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
+  std::minstd_rand random(1);
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>(random() % vocabulary));
+  }
+  return tokens;
+}
+
 absl::Status CheckCanWrite(const std::string& path) {
   const absl::StatusOr<OutputPath> place = ResolveOutput(path);
   if (!place.ok()) return place.status();

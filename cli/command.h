@@ -81,6 +81,9 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
                                                   const std::string& flag,
                                                   int64_t most);
 
+// Token ids for a measurement or a check: the same in every run.
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary);
+
 // The error of WriteFile that can be known before there is anything to write.
 absl::Status CheckCanWrite(const std::string& path);
 

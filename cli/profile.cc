@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "graph/listing.h"
 
 namespace weft {
 namespace {
@@ -33,10 +33,8 @@ struct Flags {
 // Prompt and generation, told to the profiler.
 absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
   const Plan& plan = engine.plan();
-  const int64_t vocabulary = plan.model.vocabulary_size;
-  std::minstd_rand random(1);
-  std::vector<int32_t> prompt(flags.prompt);
-  for (int32_t& id : prompt) id = static_cast<int32_t>(random() % vocabulary);
+  const std::vector<int32_t> prompt =
+      RandomTokens(flags.prompt, plan.model.vocabulary_size);
   Session session(plan, &engine.executor(), &engine.cache(), 0);
   const auto step = [&](const char* phase, absl::Span<const int32_t> tokens) {
     const int64_t count = static_cast<int64_t>(tokens.size());
@@ -165,7 +163,7 @@ Json TraceOf(const std::vector<StepTime>& steps, const Limits& limits) {
       const double peak =
           PeakOf(ArithmeticOf(*step.graph, node), limits) * time.seconds;
       events.push_back(
-          {{"name", node.name.empty() ? node.op : node.name},
+          {{"name", LabelOf(node)},
            {"cat", node.op},
            {"ph", "X"},
            {"ts", time.start * 1e6},

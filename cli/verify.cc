@@ -7,7 +7,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -36,16 +35,6 @@ struct Report {
   std::vector<PassCheck> passes;
   NodeReport nodes;
 };
-
-// As many ids as asked for, the same in every run.
-std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
-  std::minstd_rand random(1);
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<int32_t>(random() % vocabulary));
-  }
-  return tokens;
-}
 
 // Compiles, looking at every pass.
 absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
@@ -252,21 +241,26 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
   const Progress progress = MakeProgress(common, "verifying");
   Report report;
   ReferenceEvaluator evaluator;
-  absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
-  if (!plan.ok()) return plan.status();
+  std::optional<Plan> plan;
+  ModelOptions model_options = options->model;
+  if (is_plan) {
+    absl::StatusOr<Plan> loaded = LoadPlan(flags.model, options->model);
+    if (!loaded.ok()) return loaded.status();
+    plan = *std::move(loaded);
+    model_options = OptionsOf(*plan);
+  }
   absl::StatusOr<GgufFile> file =
       OpenModel(is_plan ? flags.source : flags.model);
   if (!file.ok()) return file.status();
-  if (is_plan) {
+  if (plan) {
     if (absl::Status s = CheckSource(*file, *plan, flags.model); !s.ok()) {
       return s;
     }
   }
-  // Once more, looking on: a model is compiled in no time.
-  absl::StatusOr<Plan> compiled = CheckPasses(*file, OptionsOf(*plan), flags,
-                                              &evaluator, progress, &report);
+  absl::StatusOr<Plan> compiled =
+      CheckPasses(*file, model_options, flags, &evaluator, progress, &report);
   if (!compiled.ok()) return compiled.status();
-  if (is_plan) {
+  if (plan) {
     if (absl::Status s = CheckGraphs(*plan, *compiled, flags.model); !s.ok()) {
       return s;
     }
@@ -274,6 +268,8 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
         CheckWeights(*plan, *compiled);
     if (!faults.ok()) return faults.status();
     report.nodes.faults = *std::move(faults);
+  } else {
+    plan = *std::move(compiled);
   }
   const int threads =
       options->threads > 0 ? options->threads : DefaultThreads();

@@ -100,7 +100,7 @@ std::string LeftOut(const Graph& graph, size_t begin, size_t end) {
   if (begin == end) return "";
   const auto name = [&](size_t i) {
     const Node& node = graph.node(graph.order()[i]);
-    return Quoted(node.name.empty() ? node.op : node.name);
+    return Quoted(LabelOf(node));
   };
   return absl::StrCat("  # ", end - begin, " nodes left out: ", name(begin),
                       " to ", name(end - 1), "\n");

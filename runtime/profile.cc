@@ -28,7 +28,7 @@ Group GroupOf(const Node& node, ProfileBy by) {
     case ProfileBy::kOp:
       return {0, node.op, kernel};
     case ProfileBy::kNode:
-      return {0, node.name.empty() ? node.op : node.name, kernel};
+      return {0, LabelOf(node), kernel};
     case ProfileBy::kBlock:
       break;
   }

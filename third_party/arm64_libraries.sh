@@ -18,7 +18,7 @@ packages="
   zlib1g-dev
 "
 mkdir -p "$folder/state/lists/partial" "$folder/cache/archives/partial" \
-  "$folder/packages" "$folder/root" "$folder/lib"
+  "$folder/packages" "$folder/tree" "$folder/lib"
 : >"$folder/status"
 apt() {
   apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 \
@@ -28,8 +28,8 @@ apt() {
 apt update
 (cd "$folder/packages" && apt download $packages)
 for package in "$folder"/packages/*.deb; do
-  dpkg-deb -x "$package" "$folder/root"
+  dpkg-deb -x "$package" "$folder/tree"
 done
-mv "$folder"/root/usr/lib/aarch64-linux-gnu/*.a "$folder/lib"
-rm -r "$folder/state" "$folder/cache" "$folder/packages" "$folder/root" \
+mv "$folder"/tree/usr/lib/aarch64-linux-gnu/*.a "$folder/lib"
+rm -r "$folder/state" "$folder/cache" "$folder/packages" "$folder/tree" \
   "$folder/status"

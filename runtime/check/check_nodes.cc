@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "graph/listing.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
@@ -13,10 +14,6 @@
 
 namespace weft {
 namespace {
-
-std::string NameOf(const Node& node) {
-  return node.name.empty() ? node.op : node.name;
-}
 
 // What a row may differ by where a number was rounded to 8 bits the other way.
 constexpr double kRoundedOtherwise = 2e-2;
@@ -83,7 +80,7 @@ class Checker : public NodeObserver {
       const double share = difference.relative / tolerance;
       if (share > check_.worst) {
         check_.worst = share;
-        check_.worst_node = NameOf(node);
+        check_.worst_node = LabelOf(node);
         check_.worst_kernel = row->name();
       }
       if (share > 1) {
@@ -189,20 +186,20 @@ class Checker : public NodeObserver {
     const std::string written =
         writer == kNone
             ? graph_.value(value).name
-            : absl::StrCat("the result of ", NameOf(graph_.node(writer)));
+            : absl::StrCat("the result of ", LabelOf(graph_.node(writer)));
     if (culprit == kNone) {
       Fault(id, absl::StrCat("reads ", written,
                              ", which something outside the graph overwrote"));
     } else {
       Fault(culprit, absl::StrCat("overwrites ", written, " before ",
-                                  NameOf(graph_.node(id)), " reads it"));
+                                  LabelOf(graph_.node(id)), " reads it"));
     }
   }
 
   void Fault(NodeId id, std::string fault) {
     if (!told_.insert(id).second) return;
     const Node& node = graph_.node(id);
-    faults_.push_back({graph_.bounds.tokens, NameOf(node), node.op,
+    faults_.push_back({graph_.bounds.tokens, LabelOf(node), node.op,
                        node.attributes.String("kernel"), std::move(fault)});
   }
 

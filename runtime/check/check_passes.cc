@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "graph/listing.h"
 
 namespace weft {
 namespace {
@@ -21,7 +22,7 @@ double ToleranceOf(const std::string& pass, F16Compute f16_compute) {
 std::string NameOf(const Graph& graph, ValueId value) {
   const Node* node = graph.Producer(value);
   if (node == nullptr) return graph.value(value).name;
-  return node->name.empty() ? node->op : node->name;
+  return LabelOf(*node);
 }
 
 std::string Describe(const Difference& difference) {

@@ -16,10 +16,6 @@ namespace {
 // Numbers that may differ by a unit: those that lie in the middle of two.
 constexpr double kUnitsAllowed = 0.03;
 
-bool IsState(const ValueType& type) {
-  return type.layout == "keys" || type.layout == "values";
-}
-
 // Reads content row by row.
 class Reader {
  public:
@@ -27,7 +23,7 @@ class Reader {
       : type_(type),
         data_(content.bytes().data()),
         operand_(MatrixOperand(type, step, const_cast<uint8_t*>(data_))) {
-    if (!IsState(type)) return;
+    if (!IsStateType(type)) return;
     const int64_t pages = (operand_.rows + kPageTokens - 1) / kPageTokens;
     for (int64_t p = 0; p < pages; ++p) table_.push_back(p);
     state_ = {const_cast<uint8_t*>(data_), KvPageBytes(type), table_.data(),
@@ -39,7 +35,7 @@ class Reader {
 
   std::vector<double> Row(int64_t row) const {
     std::vector<double> numbers(columns());
-    if (IsState(type_)) {
+    if (IsStateType(type_)) {
       const int64_t head_dim = type_.shape[2].value;
       for (int64_t k = 0; k < columns(); ++k) {
         numbers[k] = ReadKv(type_, state_, 0, row, k / head_dim, k % head_dim);
@@ -70,7 +66,7 @@ class Reader {
     if (type_.dtype == DType::kQ8Rows) {
       return std::fabs(*Block(row, column).scale);
     }
-    if (!IsState(type_)) return 0;
+    if (!IsStateType(type_)) return 0;
     if (type_.dtype == DType::kF16) {
       return std::fabs(numbers[column]) / 1024 + 1e-7;
     }
@@ -162,7 +158,7 @@ Difference Compare(const ValueType& type, const Bounds& step,
   }
   const int64_t numbers = want_reader.rows() * want_reader.columns();
   const bool rounded = type.dtype == DType::kQ8Rows ||
-                       (IsState(type) && type.dtype != DType::kF32);
+                       (IsStateType(type) && type.dtype != DType::kF32);
   if (rounded && units > kUnitsAllowed * numbers + 2) {
     worst.relative = kInfinity;
   }

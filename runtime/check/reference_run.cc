@@ -4,14 +4,11 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "ops/reference.h"
 #include "ops/storage.h"
 
 namespace weft {
 namespace {
-
-bool IsState(const ValueType& type) {
-  return type.layout == "keys" || type.layout == "values";
-}
 
 // Everything that a node's results depend on, as text.
 std::string KeyOf(const Graph& graph, const Node& node, const Bounds& step,
@@ -54,7 +51,7 @@ class Operands {
 
   void Add(const ValueType& type, const Bounds& step, uint8_t* data) {
     Operand operand = MatrixOperand(type, step, data);
-    if (IsState(type)) {
+    if (IsStateType(type)) {
       const int64_t pages = (operand.rows + kPageTokens - 1) / kPageTokens;
       tables_.emplace_back();
       for (int64_t p = 0; p < pages; ++p) tables_.back().push_back(p);

@@ -43,6 +43,16 @@ int64_t PrefillScratch(int64_t depth) {
    FUNCTION<Block##TYPE>,                                                \
    SCRATCH},
 
+// Loops over unpacked bytes: the few rows that one kernel is best for, measured
+// with AVX2 and nowhere else, and any number.
+constexpr int64_t kFewRowsOfBytes = 8;
+#define WEFT_FEW_ON(T, ISA, ID)                                       \
+  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsOfBytes, \
+              MatmulPanel16Few##ID, NoScratch)
+#define WEFT_ANY_ON(T, ISA, ID)                                \
+  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
+              MatmulPanel16##ID, PrefillScratch<Block##T>)
+
 #if defined(__x86_64__)
 
 // Up to how many rows the kernel that unpacks in registers beats the one that
@@ -52,22 +62,12 @@ template <class Block>
 constexpr int64_t FewRowsVnni() {
   return Panel16<Block>::kQuantsFirst ? 8 : 16;
 }
-// Of all loops over unpacked bytes.
-constexpr int64_t kFewRowsAvx2 = 8;
-
 #define WEFT_FEW_AVX512VNNI(T)                                      \
   WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, \
               FewRowsVnni<Block##T>(), MatmulPanel16FewAvx512Vnni, NoScratch)
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)
-#define WEFT_FEW_ON(T, ISA, ID)                                    \
-  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsAvx2, \
-              MatmulPanel16Few##ID, NoScratch)
-#define WEFT_ANY_ON(T, ISA, ID)                                \
-  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
-              MatmulPanel16##ID, PrefillScratch<Block##T>)
-
 #define WEFT_FEW_AVX512(T) WEFT_FEW_ON(T, "avx512", Avx512)
 #define WEFT_AVX512(T) WEFT_ANY_ON(T, "avx512", Avx512)
 #define WEFT_FEW_AVX2VNNI(T) WEFT_FEW_ON(T, "avx2vnni", Avx2Vnni)
@@ -90,16 +90,6 @@ constexpr MatmulKernel kTable[] = {
                                 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
 
 #else
-
-// As AVX2's, whose kernels have the same structure; not measured.
-constexpr int64_t kFewRowsNeon = 8;
-
-#define WEFT_FEW_ON(T, ISA, ID)                                    \
-  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsNeon, \
-              MatmulPanel16Few##ID, NoScratch)
-#define WEFT_ANY_ON(T, ISA, ID)                                \
-  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
-              MatmulPanel16##ID, PrefillScratch<Block##T>)
 
 #define WEFT_FEW_NEONI8MM(T) WEFT_FEW_ON(T, "neoni8mm", NeonI8mm)
 #define WEFT_NEONI8MM(T) WEFT_ANY_ON(T, "neoni8mm", NeonI8mm)
