@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "text/segment.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_family.h"
 #include "text/vocabulary.pb.h"
@@ -59,6 +60,16 @@ class Tokenizer {
   // warning.
   absl::StatusOr<std::vector<int32_t>> Encode(
       absl::string_view text, const EncodeOptions& options,
+      bool* bos_in_text = nullptr) const;
+
+  // The ids of all segments as one text: words are joined and spaces prefixed as
+  // if nothing divided them. Control tokens are taken where they lie wholly in
+  // text from the template; elsewhere they stay plain text, and so do
+  // user-defined tokens that serve as control tokens: those that end a
+  // generation, read <|...|>, or stand in the vocabulary's chat template.
+  // options.parse_special = false: from no text at all.
+  absl::StatusOr<std::vector<int32_t>> EncodeSegments(
+      absl::Span<const TextSegment> segments, const EncodeOptions& options,
       bool* bos_in_text = nullptr) const;
 
   // Well-formed UTF-8: parts that are not become U+FFFD (utf8.h). An id out of
