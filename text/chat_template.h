@@ -62,12 +62,15 @@ class ChatTemplate {
                                             absl::string_view bos,
                                             absl::string_view eos);
 
-  // The vocabulary's own template. If it has none, ChatML where its tokens
-  // (<|im_start|>, <|im_end|>) are in the vocabulary, else plain lines
-  // ("User: ...", "Assistant:"); `warning` (may be null) then says so in one
-  // line, and is emptied otherwise.
+  // The vocabulary's own template; if it has none, Default, and `warning` (may be
+  // null) says so in one line; it is emptied otherwise.
   static absl::StatusOr<ChatTemplate> ForVocabulary(
       const Vocabulary& vocabulary, std::string* warning);
+
+  // For a model without a template of its own, or with one that does not work:
+  // ChatML where its tokens (<|im_start|>, <|im_end|>) are in the vocabulary,
+  // else plain lines ("User: ...", "Assistant:").
+  static absl::StatusOr<ChatTemplate> Default(const Vocabulary& vocabulary);
 
   // The text, cut wherever the author changes; no segment is empty. Errors of
   // the template's own making (raise_exception) and of its execution have the
@@ -77,11 +80,13 @@ class ChatTemplate {
       const ChatRequest& request) const;
 
   const std::string& source() const { return source_; }
+  // "the model's own", "ChatML", "plain".
+  const std::string& name() const { return name_; }
 
  private:
   ChatTemplate() = default;
 
-  std::string source_, bos_, eos_;
+  std::string source_, name_, bos_, eos_;
   std::shared_ptr<const jinja::Template> template_;
 };
 

@@ -18,6 +18,12 @@ void SpecialTokens::Add(absl::string_view text, int32_t id) {
 
 SpecialTokens::Match SpecialTokens::Find(absl::string_view text,
                                          size_t from) const {
+  return FindIf(text, from, [](const Match&) { return true; });
+}
+
+SpecialTokens::Match SpecialTokens::FindIf(
+    absl::string_view text, size_t from,
+    absl::FunctionRef<bool(const Match&)> accepts) const {
   for (size_t begin = from; begin < text.size(); ++begin) {
     if (!starts_[static_cast<uint8_t>(text[begin])]) continue;
     Match best;
@@ -28,7 +34,9 @@ SpecialTokens::Match SpecialTokens::Find(absl::string_view text,
       if (edge == edges_.end()) break;
       node = edge->second;
       const auto id = ids_.find(node);
-      if (id != ids_.end()) best = {begin, i + 1 - begin, id->second};
+      if (id == ids_.end()) continue;
+      const Match match = {begin, i + 1 - begin, id->second};
+      if (accepts(match)) best = match;
     }
     if (best.size > 0) return best;
   }

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 namespace weft {
@@ -31,6 +32,9 @@ class SpecialTokens {
 
   // The first match at or after `from`.
   Match Find(absl::string_view text, size_t from) const;
+  // The same, as if there were only the matches that `accepts` allows.
+  Match FindIf(absl::string_view text, size_t from,
+               absl::FunctionRef<bool(const Match&)> accepts) const;
 
   size_t MemoryBytes() const;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "text/bpe.h"
 #include "text/spm.h"
@@ -111,6 +112,18 @@ void FillTypes(Vocabulary& vocabulary) {
   }
 }
 
+// Whether a user-defined token marks turns or roles: files call many such tokens
+// so, though they are control tokens. Beyond these sizes nobody writes markup.
+bool ServesAsControl(absl::string_view text, absl::string_view chat_template) {
+  constexpr size_t kLongest = 64, kLongestTemplate = 1 << 20;
+  if (text.size() < 3 || text.size() > kLongest) return false;
+  if (absl::StartsWith(text, "<|") && absl::EndsWith(text, "|>")) return true;
+  const bool in_brackets = (text.front() == '<' && text.back() == '>') ||
+                           (text.front() == '[' && text.back() == ']');
+  return in_brackets && chat_template.size() <= kLongestTemplate &&
+         absl::StrContains(chat_template, text);
+}
+
 absl::Status OutOfRange(int32_t id, int32_t count) {
   return absl::InvalidArgumentError(absl::StrCat(
       "detokenise: id ", id, ": the vocabulary has ", count, " tokens"));
@@ -151,6 +164,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   const int count = vocabulary.tokens_size();
   made->special_.resize(count);
   made->ends_generation_.resize(count);
+  made->markup_.resize(count);
   for (int id = 0; id < count; ++id) {
     const std::string& text = vocabulary.tokens(id);
     const Vocabulary::TokenType type = vocabulary.types(id);
@@ -165,8 +179,17 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
         ((special || user_defined) &&
          std::find(std::begin(kEndOfGeneration), std::end(kEndOfGeneration),
                    text) != std::end(kEndOfGeneration));
-    if (user_defined) made->user_defined_.Add(text, id);
-    if (special || user_defined) made->all_special_.Add(text, id);
+    made->markup_[id] =
+        special ||
+        (user_defined && (made->ends_generation_[id] ||
+                          ServesAsControl(text, vocabulary.chat_template())));
+    // Of equal texts a control token is the one that is meant.
+    if (special) made->all_special_.Add(text, id);
+  }
+  for (int id = 0; id < count; ++id) {
+    if (vocabulary.types(id) == Vocabulary::USER_DEFINED) {
+      made->all_special_.Add(vocabulary.tokens(id), id);
+    }
   }
   vocabulary.clear_merges();
   vocabulary.clear_scores();
@@ -178,18 +201,57 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
 absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(
     absl::string_view text, const EncodeOptions& options,
     bool* bos_in_text) const {
+  return EncodeIf(
+      text, options,
+      [&](const SpecialTokens::Match& match) {
+        return options.parse_special || !special_[match.id];
+      },
+      bos_in_text);
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeSegments(
+    absl::Span<const TextSegment> segments, const EncodeOptions& options,
+    bool* bos_in_text) const {
+  std::string text;
+  std::vector<size_t> ends;  // of stretches by one author
+  std::vector<bool> from_template;
+  for (const TextSegment& segment : segments) {
+    if (segment.text.empty()) continue;
+    text += segment.text;
+    if (from_template.empty() ||
+        from_template.back() != segment.from_template) {
+      ends.push_back(0);
+      from_template.push_back(segment.from_template);
+    }
+    ends.back() = text.size();
+  }
+  return EncodeIf(
+      text, options,
+      [&](const SpecialTokens::Match& match) {
+        if (!markup_[match.id]) return true;
+        const size_t stretch =
+            std::upper_bound(ends.begin(), ends.end(), match.begin) -
+            ends.begin();
+        return options.parse_special && from_template[stretch] &&
+               match.begin + match.size <= ends[stretch];
+      },
+      bos_in_text);
+}
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
+    absl::string_view text, const EncodeOptions& options,
+    absl::FunctionRef<bool(const SpecialTokens::Match&)> accepts,
+    bool* bos_in_text) const {
   if (text.size() >= std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tokeniser: text: ", text.size(),
                      " bytes are too many: pass less than "
                      "2 GiB at a time"));
   }
-  const SpecialTokens& special =
-      options.parse_special ? all_special_ : user_defined_;
   std::vector<int32_t> ids;
   size_t at = 0;
   while (at < text.size()) {
-    const SpecialTokens::Match match = special.Find(text, at);
+    const SpecialTokens::Match match = all_special_.FindIf(text, at, accepts);
     const size_t end = match.size > 0 ? match.begin : text.size();
     if (end > at) {
       const absl::Status status = family_->Encode(
@@ -257,8 +319,10 @@ absl::string_view Tokenizer::TokenToBytes(int32_t id) const {
 
 size_t Tokenizer::MemoryBytes() const {
   return sizeof(*this) + vocabulary_.SpaceUsedLong() + family_->MemoryBytes() +
-         user_defined_.MemoryBytes() + all_special_.MemoryBytes() +
-         (special_.capacity() + ends_generation_.capacity()) / 8;
+         all_special_.MemoryBytes() +
+         (special_.capacity() + markup_.capacity() +
+          ends_generation_.capacity()) /
+             8;
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -63,11 +64,11 @@ class Tokenizer {
       bool* bos_in_text = nullptr) const;
 
   // The ids of all segments as one text: words are joined and spaces prefixed as
-  // if nothing divided them. Control tokens are taken where they lie wholly in
-  // text from the template; elsewhere they stay plain text, and so do
+  // if nothing divided them. Control tokens are taken only where they lie wholly
+  // in text from the template; elsewhere they stay plain text, and so do
   // user-defined tokens that serve as control tokens: those that end a
-  // generation, read <|...|>, or stand in the vocabulary's chat template.
-  // options.parse_special = false: from no text at all.
+  // generation, read <|...|>, or read <...> or [...] and stand in the
+  // vocabulary's chat template. options.parse_special = false: nowhere at all.
   absl::StatusOr<std::vector<int32_t>> EncodeSegments(
       absl::Span<const TextSegment> segments, const EncodeOptions& options,
       bool* bos_in_text = nullptr) const;
@@ -115,11 +116,18 @@ class Tokenizer {
  private:
   Tokenizer() = default;
 
+  // `accepts` says which special tokens of the text are meant.
+  absl::StatusOr<std::vector<int32_t>> EncodeIf(
+      absl::string_view text, const EncodeOptions& options,
+      absl::FunctionRef<bool(const SpecialTokens::Match&)> accepts,
+      bool* bos_in_text) const;
+
   Vocabulary vocabulary_;  // without merges, scores and chat template
   std::unique_ptr<const TokenizerFamily> family_;
-  SpecialTokens user_defined_;
-  SpecialTokens all_special_;  // the user-defined ones too
+  SpecialTokens all_special_;  // and the user-defined ones
   std::vector<bool> special_;
+  // Special ones, and user-defined ones that serve as such.
+  std::vector<bool> markup_;
   std::vector<bool> ends_generation_;
 };
 

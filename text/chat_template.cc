@@ -1,0 +1,182 @@
+#include "text/chat_template.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "text/jinja/template.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Roles that templates make control tokens of.
+constexpr absl::string_view kRoles[] = {
+    "assistant",   "bot",      "context",     "critic",  "developer",
+    "documents",   "function", "human",       "ipython", "model",
+    "observation", "system",   "system_prompt", "tool",  "tool_call",
+    "tool_response", "user",   "environment"};
+
+// What both defaults begin with: a content that is a list of parts is their
+// texts, and one that is missing prints nothing.
+constexpr absl::string_view kContentMacro = R"(
+{%- macro text(message) %}
+  {%- if message.content is string %}
+    {{- message.content }}
+  {%- elif message.content %}
+    {%- for part in message.content %}
+      {{- part.text }}
+    {%- endfor %}
+  {%- endif %}
+{%- endmacro %}
+)";
+
+constexpr absl::string_view kChatMl = R"(
+{%- for message in messages %}
+  {{- '<|im_start|>' ~ message.role ~ '\n' ~ text(message) ~ '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+  {{- '<|im_start|>assistant\n' }}
+{%- endif %}
+)";
+
+constexpr absl::string_view kPlain = R"(
+{%- for message in messages %}
+  {%- if message.role == 'system' %}
+    {{- text(message) ~ '\n\n' }}
+  {%- else %}
+    {{- message.role | capitalize ~ ': ' ~ text(message) ~ '\n' }}
+  {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+  {{- 'Assistant:' }}
+{%- endif %}
+)";
+
+std::string TokenText(const Vocabulary& vocabulary, int32_t id) {
+  if (id < 0 || id >= vocabulary.tokens_size()) return "";
+  return vocabulary.tokens(id);
+}
+
+bool HasToken(const Vocabulary& vocabulary, absl::string_view text) {
+  return std::find(vocabulary.tokens().begin(), vocabulary.tokens().end(),
+                   text) != vocabulary.tokens().end();
+}
+
+absl::Status Refused(absl::string_view what, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("chat template: ", what, ": ", why));
+}
+
+absl::Status Check(const ChatRequest& request) {
+  if (!request.messages.is_array()) {
+    return Refused("messages", "must be an array");
+  }
+  for (size_t i = 0; i < request.messages.size(); ++i) {
+    if (!request.messages[i].is_object()) {
+      return Refused(absl::StrCat("messages[", i, "]"), "must be an object");
+    }
+  }
+  if (!request.tools.is_null() && !request.tools.is_array()) {
+    return Refused("tools", "must be an array");
+  }
+  if (!request.variables.is_null() && !request.variables.is_object()) {
+    return Refused("variables", "must be an object");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Prefixed(const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("chat template: ", status.message()));
+}
+
+std::vector<TextSegment> Cut(const jinja::Text& text) {
+  std::vector<TextSegment> segments;
+  for (const char32_t character : text) {
+    const bool from_template = !jinja::IsMarked(character);
+    if (segments.empty() || segments.back().from_template != from_template) {
+      segments.push_back({"", from_template});
+    }
+    jinja::AppendUtf8(character, segments.back().text);
+  }
+  return segments;
+}
+
+}  // namespace
+
+absl::StatusOr<ChatTemplate> ChatTemplate::Parse(absl::string_view source,
+                                                 absl::string_view bos,
+                                                 absl::string_view eos) {
+  auto parsed = jinja::Template::Parse(source);
+  if (!parsed.ok()) return Prefixed(parsed.status());
+  ChatTemplate made;
+  made.source_ = std::string(source);
+  made.name_ = "the model's own";
+  made.bos_ = std::string(bos);
+  made.eos_ = std::string(eos);
+  made.template_ = *std::move(parsed);
+  return made;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::ForVocabulary(
+    const Vocabulary& vocabulary, std::string* warning) {
+  if (warning != nullptr) warning->clear();
+  if (!vocabulary.chat_template().empty()) {
+    return Parse(vocabulary.chat_template(),
+                 TokenText(vocabulary, vocabulary.bos()),
+                 TokenText(vocabulary, vocabulary.eos()));
+  }
+  absl::StatusOr<ChatTemplate> made = Default(vocabulary);
+  if (made.ok() && warning != nullptr) {
+    *warning = absl::StrCat(
+        "chat template: the model has none: a default is used: ",
+        made->name());
+  }
+  return made;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplate::Default(
+    const Vocabulary& vocabulary) {
+  const bool chat_ml = HasToken(vocabulary, "<|im_start|>") &&
+                       HasToken(vocabulary, "<|im_end|>");
+  absl::StatusOr<ChatTemplate> made =
+      Parse(absl::StrCat(kContentMacro, chat_ml ? kChatMl : kPlain),
+            TokenText(vocabulary, vocabulary.bos()),
+            TokenText(vocabulary, vocabulary.eos()));
+  if (made.ok()) made->name_ = chat_ml ? "ChatML" : "plain";
+  return made;
+}
+
+absl::StatusOr<std::vector<TextSegment>> ChatTemplate::Render(
+    const ChatRequest& request) const {
+  if (absl::Status s = Check(request); !s.ok()) return s;
+  std::vector<jinja::Variable> variables;
+  const auto set = [&](absl::string_view name, Json value, bool marked) {
+    variables.push_back({std::string(name), std::move(value), marked, {}});
+  };
+  // HuggingFace's apply_chat_template always sets it.
+  set("documents", nullptr, true);
+  for (const auto& [name, value] : request.variables.items()) {
+    set(name, value, true);
+  }
+  set("messages", request.messages, true);
+  variables.back().trusted_roles = kRoles;
+  set("tools", request.tools, true);
+  set("add_generation_prompt", request.add_generation_prompt, false);
+  set("bos_token", bos_, false);
+  set("eos_token", eos_, false);
+  absl::StatusOr<jinja::Text> text =
+      template_->Render(variables, request.now);
+  if (!text.ok()) return Prefixed(text.status());
+  return Cut(*text);
+}
+
+std::string JoinSegments(const std::vector<TextSegment>& segments) {
+  std::string text;
+  for (const TextSegment& segment : segments) text += segment.text;
+  return text;
+}
+
+}  // namespace weft
