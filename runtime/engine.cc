@@ -22,7 +22,9 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
                          int threads, const std::string& path) {
   if (options.force) return absl::OkStatus();
-  const int64_t need = MemoryOf(plan, options.sequences, 1).peak(threads);
+  const int64_t need =
+      MemoryOf(plan, options.sequences, options.sequences, options.kv_pages)
+          .peak(threads);
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -102,7 +104,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   shape.slots = options.sequences;
   shape.pages_per_sequence =
       (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
-  shape.pages = shape.pages_per_sequence * options.sequences;
+  shape.pages = options.kv_pages > 0
+                    ? options.kv_pages
+                    : shape.pages_per_sequence * options.sequences;
   absl::StatusOr<std::unique_ptr<KvCache>> cache =
       KvCache::Create(shape, options.huge_pages);
   if (!cache.ok()) return cache.status();

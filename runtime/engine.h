@@ -42,7 +42,10 @@ struct EngineOptions {
   int threads = 0;            // 0: physical cores that the process may use
   std::vector<int> affinity;  // empty, or a CPU for each thread
   bool huge_pages = false;
-  int sequences = 1;  // KV cache for this many whole contexts
+  int sequences = 1;  // that run at the same time (scheduler.h)
+  // Pages of the KV cache, 64 positions each, for all sequences together. 0:
+  // for as many whole contexts.
+  int64_t kv_pages = 0;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;

@@ -6,7 +6,8 @@
 // states share the page table of one PagePool. Fresh pages come from the system
 // as zeros, untouched until used; a page that had an owner before is cleared
 // when it is given out again, so that no value of one sequence, least of all a
-// NaN, ever reaches another. (Positions inside a sequence's own last page that
+// NaN, ever reaches another. Shared pages (page_pool.h) are never given out, so
+// never cleared. (Positions inside a sequence's own last page that
 // Truncate left behind keep their old rows until they are written again.)
 //
 // Not thread-safe; change it between steps only.
@@ -48,6 +49,14 @@ class KvCache {
     return pool_.Truncate(slot, tokens);
   }
   absl::Status Release(int32_t slot) { return pool_.Release(slot); }
+  absl::Status Share(int32_t slot, int32_t page) {
+    return pool_.Share(slot, page);
+  }
+  absl::Status Replace(int32_t slot, int64_t index, int32_t page) {
+    return pool_.Replace(slot, index, page);
+  }
+  void Keep(int32_t page) { pool_.Keep(page); }
+  void Drop(int32_t page) { pool_.Drop(page); }
 
   const PagePool& pool() const { return pool_; }
 

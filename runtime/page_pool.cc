@@ -13,7 +13,9 @@ PagePool::PagePool(int32_t pages, int32_t slots, int64_t pages_per_sequence)
     : pages_(pages),
       pages_per_sequence_(pages_per_sequence),
       table_(slots * pages_per_sequence, -1),
-      held_(slots, 0) {
+      held_(slots, 0),
+      holders_(pages, 0),
+      kept_(pages, false) {
   free_.reserve(pages);
   for (int32_t page = pages - 1; page >= 0; --page) free_.push_back(page);
 }
@@ -28,6 +30,27 @@ absl::Status PagePool::CheckArguments(int32_t slot, int64_t tokens) const {
         "cannot hold sequence: slot ", slot, ": ", tokens, " tokens"));
   }
   return absl::OkStatus();
+}
+
+absl::Status PagePool::CheckShared(int32_t page) const {
+  if (page >= 0 && page < pages_ && (holders_[page] > 0 || kept_[page])) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cannot share page ", page, ": it has no content, of ", pages_));
+}
+
+void PagePool::Hold(int32_t page) {
+  if (holders_[page]++ == 0 && kept_[page]) --idle_;
+}
+
+void PagePool::GiveBack(int32_t page) {
+  if (--holders_[page] > 0) return;
+  if (kept_[page]) {
+    ++idle_;
+  } else {
+    free_.push_back(page);
+  }
 }
 
 absl::Status PagePool::Reserve(int32_t slot, int64_t tokens) {
@@ -50,8 +73,10 @@ absl::Status PagePool::Reserve(int32_t slot, int64_t tokens) {
   }
   int32_t* const row = &table_[slot * pages_per_sequence_];
   while (held_[slot] < wanted) {
-    row[held_[slot]++] = free_.back();
+    const int32_t page = free_.back();
     free_.pop_back();
+    Hold(page);
+    row[held_[slot]++] = page;
   }
   return absl::OkStatus();
 }
@@ -61,15 +86,62 @@ absl::Status PagePool::Truncate(int32_t slot, int64_t tokens) {
   if (!valid.ok()) return valid;
   const int64_t kept = PagesForTokens(tokens);
   int32_t* const row = &table_[slot * pages_per_sequence_];
+  if (tokens % kPageTokens != 0 && kept <= held_[slot]) {
+    const int32_t last = row[kept - 1];
+    if (holders_[last] > 1 || kept_[last]) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot cut sequence: slot ", slot, ": ", tokens,
+          " tokens end inside a page that others share: cut at a multiple of ",
+          kPageTokens));
+    }
+  }
   // From the end, so that the same pages come back in the same order.
   while (held_[slot] > kept) {
     int32_t& page = row[--held_[slot]];
-    free_.push_back(page);
+    GiveBack(page);
     page = -1;
   }
   return absl::OkStatus();
 }
 
 absl::Status PagePool::Release(int32_t slot) { return Truncate(slot, 0); }
+
+absl::Status PagePool::Share(int32_t slot, int32_t page) {
+  if (absl::Status s = CheckArguments(slot, 0); !s.ok()) return s;
+  if (absl::Status s = CheckShared(page); !s.ok()) return s;
+  if (held_[slot] == pages_per_sequence_) {
+    return absl::OutOfRangeError(absl::StrCat("sequence is too long: slot ",
+                                              slot, ": holds all its ",
+                                              pages_per_sequence_, " pages"));
+  }
+  Hold(page);
+  table_[slot * pages_per_sequence_ + held_[slot]++] = page;
+  return absl::OkStatus();
+}
+
+absl::Status PagePool::Replace(int32_t slot, int64_t index, int32_t page) {
+  if (absl::Status s = CheckArguments(slot, index); !s.ok()) return s;
+  if (absl::Status s = CheckShared(page); !s.ok()) return s;
+  if (index >= held_[slot]) {
+    return absl::OutOfRangeError(absl::StrCat("cannot replace page ", index,
+                                              " of slot ", slot, ": it holds ",
+                                              held_[slot]));
+  }
+  int32_t& place = table_[slot * pages_per_sequence_ + index];
+  Hold(page);
+  GiveBack(place);
+  place = page;
+  return absl::OkStatus();
+}
+
+void PagePool::Keep(int32_t page) { kept_[page] = true; }
+
+void PagePool::Drop(int32_t page) {
+  if (!kept_[page]) return;
+  kept_[page] = false;
+  if (holders_[page] > 0) return;
+  --idle_;
+  free_.push_back(page);
+}
 
 }  // namespace weft

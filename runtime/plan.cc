@@ -50,7 +50,8 @@ std::vector<int64_t> StatePageBytes(const Graph& graph) {
   return bytes;
 }
 
-PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows) {
+PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+                    int64_t kv_pages) {
   PlanMemory memory;
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
@@ -75,8 +76,10 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows) {
   int64_t page = 0;
   for (int64_t bytes : StatePageBytes(last)) page += bytes;
   memory.kv_per_token = page / kPageTokens;
-  memory.kv =
-      page * ((plan.context() + kPageTokens - 1) / kPageTokens) * sequences;
+  if (kv_pages == 0) {
+    kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * sequences;
+  }
+  memory.kv = page * kv_pages;
   memory.logits = logit_rows * plan.model.vocabulary_size * 4;
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;

@@ -101,7 +101,7 @@ struct PlanMemory {
   int64_t arena = 0;           // of the largest bucket: one serves all
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence
-  int64_t kv = 0;              // for `sequences` whole contexts
+  int64_t kv = 0;              // of all pages
   int64_t logits = 0;          // rows that a step may ask for
   int64_t tokenizer = 0;       // and the vocabulary: an estimate
   int64_t program = 0;         // code, libraries, graphs: an estimate
@@ -111,7 +111,10 @@ struct PlanMemory {
   }
 };
 
-PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows);
+// `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
+// contexts for all of them.
+PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+                    int64_t kv_pages = 0);
 
 // Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
 int64_t AlignedBytes(int64_t bytes);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "runtime/logprobs.h"
 #include "runtime/sampler.h"
 #include "text/token_constraint.h"
 
@@ -76,11 +77,6 @@ enum class FinishReason {
   kError,       // Event::status says what
 };
 const char* Name(FinishReason reason);  // "eos", "stop_token", ...
-
-struct TokenLogprob {
-  int32_t token;
-  double logprob;
-};
 
 struct GeneratedToken {
   int32_t id;

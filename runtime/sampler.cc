@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/logprobs.h"
 
 namespace weft {
 namespace {
@@ -77,8 +79,14 @@ absl::Status ValidateSampling(const SamplingOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Sampler> Sampler::Create(const SamplingOptions& options,
-                                        int32_t vocabulary_size) {
+SamplerScratch::SamplerScratch(int32_t vocabulary_size)
+    : penalized(vocabulary_size), counts(vocabulary_size, 0) {
+  candidates.reserve(vocabulary_size);
+}
+
+absl::StatusOr<Sampler> Sampler::Create(
+    const SamplingOptions& options, int32_t vocabulary_size,
+    std::shared_ptr<SamplerScratch> scratch) {
   absl::Status valid = ValidateSampling(options);
   if (!valid.ok()) return valid;
   if (vocabulary_size <= 0) {
@@ -86,22 +94,23 @@ absl::StatusOr<Sampler> Sampler::Create(const SamplingOptions& options,
         absl::StrCat("cannot sample: vocabulary size: ", vocabulary_size,
                      ", must be above 0"));
   }
-  return Sampler(options, vocabulary_size);
+  if (scratch == nullptr) {
+    scratch = std::make_shared<SamplerScratch>(vocabulary_size);
+  }
+  return Sampler(options, std::move(scratch));
 }
 
-Sampler::Sampler(const SamplingOptions& options, int32_t vocabulary_size)
+Sampler::Sampler(const SamplingOptions& options,
+                 std::shared_ptr<SamplerScratch> scratch)
     : options_(options),
-      penalized_(vocabulary_size),
-      counts_(vocabulary_size, 0),
-      random_state_(options.seed) {
-  candidates_.reserve(vocabulary_size);
-}
+      scratch_(std::move(scratch)),
+      random_state_(options.seed) {}
 
 absl::Status Sampler::CheckLogits(absl::Span<const float> logits) const {
-  if (logits.size() != penalized_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot sample: logits: ", logits.size(),
-                     " values for a vocabulary of ", penalized_.size()));
+  if (logits.size() != scratch_->penalized.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot sample: logits: ", logits.size(),
+        " values for a vocabulary of ", scratch_->penalized.size()));
   }
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i])) {
@@ -115,6 +124,8 @@ absl::Status Sampler::CheckLogits(absl::Span<const float> logits) const {
 
 absl::StatusOr<absl::Span<const float>> Sampler::Penalize(
     absl::Span<const float> logits, absl::Span<const int32_t> history) {
+  std::vector<float>& penalized = scratch_->penalized;
+  std::vector<int32_t>& counts = scratch_->counts;
   absl::Status valid = CheckLogits(logits);
   if (!valid.ok()) return valid;
   size_t window = history.size();
@@ -133,100 +144,105 @@ absl::StatusOr<absl::Span<const float>> Sampler::Penalize(
           " of the history: is outside the vocabulary of ", logits.size()));
     }
   }
-  std::copy(logits.begin(), logits.end(), penalized_.begin());
-  for (const int32_t id : history) ++counts_[id];
+  std::copy(logits.begin(), logits.end(), penalized.begin());
+  for (const int32_t id : history) ++counts[id];
   for (const int32_t id : history) {
-    if (counts_[id] == 0) continue;  // done at an earlier occurrence
-    double logit = penalized_[id];
+    if (counts[id] == 0) continue;  // done at an earlier occurrence
+    double logit = penalized[id];
     logit = logit > 0 ? logit / options_.repeat_penalty
                       : logit * options_.repeat_penalty;
-    logit -= static_cast<double>(options_.frequency_penalty) * counts_[id];
+    logit -= static_cast<double>(options_.frequency_penalty) * counts[id];
     logit -= options_.presence_penalty;
-    penalized_[id] = static_cast<float>(logit);
-    counts_[id] = 0;
+    penalized[id] = static_cast<float>(logit);
+    counts[id] = 0;
   }
-  return absl::MakeConstSpan(penalized_);
+  return absl::MakeConstSpan(penalized);
 }
 
-// Fills candidates_ with the best k of penalized_, best first.
+// Fills the candidates with the best k of the penalized logits, best first.
 void Sampler::KeepTopK() {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  std::vector<float>& penalized = scratch_->penalized;
   const size_t k = options_.top_k;
-  const int32_t size = static_cast<int32_t>(penalized_.size());
+  const int32_t size = static_cast<int32_t>(penalized.size());
   if (k > kMaxHeap) {
     for (int32_t id = 0; id < size; ++id) {
-      if (penalized_[id] != -kInfinity) {
-        candidates_.push_back({id, penalized_[id], 0});
+      if (penalized[id] != -kInfinity) {
+        candidates.push_back({id, penalized[id], 0});
       }
     }
-    if (candidates_.size() > k) {
-      std::nth_element(candidates_.begin(), candidates_.begin() + (k - 1),
-                       candidates_.end(), Better);
-      candidates_.resize(k);
+    if (candidates.size() > k) {
+      std::nth_element(candidates.begin(), candidates.begin() + (k - 1),
+                       candidates.end(), Better);
+      candidates.resize(k);
     }
-    std::sort(candidates_.begin(), candidates_.end(), Better);
+    std::sort(candidates.begin(), candidates.end(), Better);
     return;
   }
   int32_t id = 0;
-  for (; id < size && candidates_.size() < k; ++id) {
-    if (penalized_[id] == -kInfinity) continue;
-    candidates_.push_back({id, penalized_[id], 0});
-    std::push_heap(candidates_.begin(), candidates_.end(), Better);
+  for (; id < size && candidates.size() < k; ++id) {
+    if (penalized[id] == -kInfinity) continue;
+    candidates.push_back({id, penalized[id], 0});
+    std::push_heap(candidates.begin(), candidates.end(), Better);
   }
   // The heap's front is its worst. A later equal has a higher id, so it loses.
   for (; id < size; ++id) {
-    if (!(penalized_[id] > candidates_.front().logit)) continue;
-    std::pop_heap(candidates_.begin(), candidates_.end(), Better);
-    candidates_.back() = {id, penalized_[id], 0};
-    std::push_heap(candidates_.begin(), candidates_.end(), Better);
+    if (!(penalized[id] > candidates.front().logit)) continue;
+    std::pop_heap(candidates.begin(), candidates.end(), Better);
+    candidates.back() = {id, penalized[id], 0};
+    std::push_heap(candidates.begin(), candidates.end(), Better);
   }
-  std::sort_heap(candidates_.begin(), candidates_.end(), Better);
+  std::sort_heap(candidates.begin(), candidates.end(), Better);
 }
 
 // Wants `probability` to hold weights. Leaves what it keeps best first.
 void Sampler::KeepTopP() {
+  std::vector<Candidate>& candidates = scratch_->candidates;
   double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.probability;
+  for (const Candidate& candidate : candidates) total += candidate.probability;
   const double wanted = total * options_.top_p;
   const bool is_sorted = options_.top_k > 0;
   double sum = 0;
   size_t kept = 0;
-  size_t sorted = is_sorted ? candidates_.size() : 0;
-  while (kept < candidates_.size()) {
+  size_t sorted = is_sorted ? candidates.size() : 0;
+  while (kept < candidates.size()) {
     if (kept == sorted) {
-      const auto begin = candidates_.begin() + sorted;
-      sorted = std::min(candidates_.size(), std::max(kFirstSorted, sorted * 4));
-      const auto end = candidates_.begin() + sorted;
-      if (end != candidates_.end()) {
-        std::nth_element(begin, end - 1, candidates_.end(), Better);
+      const auto begin = candidates.begin() + sorted;
+      sorted = std::min(candidates.size(), std::max(kFirstSorted, sorted * 4));
+      const auto end = candidates.begin() + sorted;
+      if (end != candidates.end()) {
+        std::nth_element(begin, end - 1, candidates.end(), Better);
       }
       std::sort(begin, end, Better);
     }
-    sum += candidates_[kept++].probability;
+    sum += candidates[kept++].probability;
     if (sum >= wanted) break;
   }
-  candidates_.resize(kept);
+  candidates.resize(kept);
 }
 
 void Sampler::KeepMinP(double best_weight) {
+  std::vector<Candidate>& candidates = scratch_->candidates;
   const double least = best_weight * options_.min_p;
-  candidates_.erase(
-      std::remove_if(candidates_.begin(), candidates_.end(),
+  candidates.erase(
+      std::remove_if(candidates.begin(), candidates.end(),
                      [&](const Candidate& c) { return c.probability < least; }),
-      candidates_.end());
+      candidates.end());
 }
 
 absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
     absl::Span<const float> logits, absl::Span<const int32_t> history) {
-  candidates_.clear();
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  candidates.clear();
   if (options_.temperature == 0) {
     absl::Status valid = CheckLogits(logits);
     if (!valid.ok()) return valid;
     // The first of several largest.
     const auto best = std::max_element(logits.begin(), logits.end());
     if (*best == -kInfinity) return NothingToDraw();
-    candidates_.push_back(
+    candidates.push_back(
         {static_cast<int32_t>(best - logits.begin()), *best, 1.0});
-    return absl::MakeConstSpan(candidates_);
+    return absl::MakeConstSpan(candidates);
   }
 
   const auto penalized = Penalize(logits, history);
@@ -237,27 +253,27 @@ absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
     for (size_t id = 0; id < penalized->size(); ++id) {
       const float logit = (*penalized)[id];
       if (logit != -kInfinity) {
-        candidates_.push_back({static_cast<int32_t>(id), logit, 0});
+        candidates.push_back({static_cast<int32_t>(id), logit, 0});
       }
     }
   }
-  if (candidates_.empty()) return NothingToDraw();
+  if (candidates.empty()) return NothingToDraw();
 
   float best = -kInfinity;
-  for (const Candidate& c : candidates_) best = std::max(best, c.logit);
+  for (const Candidate& c : candidates) best = std::max(best, c.logit);
   if (options_.top_p < 1 || options_.min_p > 0) {
-    for (Candidate& c : candidates_) c.probability = Weight(c.logit, best, 1.0);
+    for (Candidate& c : candidates) c.probability = Weight(c.logit, best, 1.0);
   }
   if (options_.top_p < 1) KeepTopP();
   if (options_.min_p > 0) KeepMinP(/*best_weight=*/1.0);
 
   double total = 0;
-  for (Candidate& c : candidates_) {
+  for (Candidate& c : candidates) {
     c.probability = Weight(c.logit, best, options_.temperature);
     total += c.probability;
   }
-  for (Candidate& c : candidates_) c.probability /= total;
-  return absl::MakeConstSpan(candidates_);
+  for (Candidate& c : candidates) c.probability /= total;
+  return absl::MakeConstSpan(candidates);
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
@@ -293,25 +309,9 @@ absl::StatusOr<double> LogProbability(absl::Span<const float> logits,
         absl::StrCat("no log-probability: token ", id,
                      ": is outside the vocabulary of ", logits.size()));
   }
-  float best = -kInfinity;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no log-probability: logit ", i,
-                       ": is NaN, the model or its weights are broken"));
-    }
-    best = std::max(best, logits[i]);
-  }
-  if (best == -kInfinity) {
-    return absl::InvalidArgumentError(
-        "no log-probability: logits: all are -inf, check the model");
-  }
-  double total = 0;
-  for (const float logit : logits) total += Weight(logit, best, 1.0);
-  if (best == kInfinity) {
-    return logits[id] == kInfinity ? -std::log(total) : -kInfinity;
-  }
-  return static_cast<double>(logits[id]) - best - std::log(total);
+  const auto softmax = LogSoftmax::Of(logits);
+  if (!softmax.ok()) return softmax.status();
+  return softmax->At(id);
 }
 
 }  // namespace weft

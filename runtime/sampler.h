@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -52,14 +53,25 @@ struct Candidate {
   double probability;  // of being drawn; all candidates' sum to 1
 };
 
+// What a Sampler computes in, about 24 bytes per token of the vocabulary. Has
+// no state between calls, so samplers that are used in turn may share it.
+struct SamplerScratch {
+  explicit SamplerScratch(int32_t vocabulary_size);
+
+  std::vector<float> penalized;
+  std::vector<int32_t> counts;  // all zero between calls
+  std::vector<Candidate> candidates;
+};
+
 // One per sequence: it holds the sequence's random state. Not thread-safe.
 // Movable.
 class Sampler {
  public:
-  // All memory is taken here, about 24 bytes per token of the vocabulary; the
-  // calls below allocate only for an error's message.
-  static absl::StatusOr<Sampler> Create(const SamplingOptions& options,
-                                        int32_t vocabulary_size);
+  // All memory is taken here, if `scratch` is not given; the calls below
+  // allocate only for an error's message.
+  static absl::StatusOr<Sampler> Create(
+      const SamplingOptions& options, int32_t vocabulary_size,
+      std::shared_ptr<SamplerScratch> scratch = nullptr);
 
   // `logits`: one per id of the vocabulary. +inf is certain (several share
   // evenly), -inf is never drawn. `history`: the sequence so far, prompt
@@ -82,7 +94,8 @@ class Sampler {
   const SamplingOptions& options() const { return options_; }
 
  private:
-  Sampler(const SamplingOptions& options, int32_t vocabulary_size);
+  Sampler(const SamplingOptions& options,
+          std::shared_ptr<SamplerScratch> scratch);
   absl::Status CheckLogits(absl::Span<const float> logits) const;
   void KeepTopK();
   void KeepTopP();
@@ -90,9 +103,7 @@ class Sampler {
   double NextUniform();
 
   SamplingOptions options_;
-  std::vector<float> penalized_;
-  std::vector<int32_t> counts_;  // all zero between calls
-  std::vector<Candidate> candidates_;
+  std::shared_ptr<SamplerScratch> scratch_;
   uint64_t random_state_;
 };
 

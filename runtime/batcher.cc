@@ -1,0 +1,293 @@
+// Which sequences run, and with which rows and pages. What becomes of the
+// logits is in batcher_tokens.cc.
+#include "runtime/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/kernels/kernel.h"
+#include "runtime/step_budget.h"
+
+namespace weft {
+namespace {
+
+bool OlderPointer(const Sequence* a, const Sequence* b) {
+  return Older(*a, *b);
+}
+
+void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
+  list->insert(
+      std::lower_bound(list->begin(), list->end(), sequence, OlderPointer),
+      sequence);
+}
+
+int64_t Left(const Sequence& sequence) {
+  return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
+}
+
+}  // namespace
+
+Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
+    : engine_(engine),
+      options_(options),
+      vocabulary_size_(engine->plan().model.vocabulary_size),
+      max_tokens_(engine->plan().max_tokens()),
+      capacity_(
+          std::min(engine->plan().context(),
+                   int64_t{engine->cache().pool().pages()} * kPageTokens)),
+      prefix_cache_(&engine->cache()) {
+  const int32_t slots = engine->cache().pool().slots();
+  for (int32_t slot = slots - 1; slot >= 0; --slot) {
+    free_slots_.push_back(slot);
+  }
+  running_.reserve(slots);
+  news_.reserve(slots);
+  left_.reserve(slots);
+  share_.reserve(slots);
+  ids_.reserve(max_tokens_);
+  positions_.reserve(max_tokens_);
+  slots_.reserve(max_tokens_);
+  output_rows_.reserve(slots);
+  logits_.resize(slots * vocabulary_size_);
+  stats_.slots = slots;
+  stats_.pages = engine->cache().pool().pages();
+  for (const KvState& state : engine->cache().states()) {
+    stats_.page_bytes += state.page_bytes;
+  }
+  UpdateGauges();
+}
+
+void Batcher::Add(std::unique_ptr<RequestState> request) {
+  ++stats_.requests;
+  ++unstarted_;
+  stats_.prompt_tokens +=
+      static_cast<int64_t>(request->request.prompt_tokens.size());
+  if (!options_.prefix_cache) {
+    request->scope = static_cast<uint64_t>(request->id);
+  }
+  for (const auto& sequence : request->sequences) {
+    waiting_.push_back(sequence.get());
+  }
+  requests_.push_back(std::move(request));
+  RequestState* const added = requests_.back().get();
+  if (added->request.max_tokens == 0) FinishAll(added, FinishReason::kLength);
+}
+
+void Batcher::Cancel(RequestId id) {
+  for (const auto& request : requests_) {
+    if (request->id == id) FinishAll(request.get(), FinishReason::kCancelled);
+  }
+}
+
+void Batcher::Step() {
+  EndLateRequests();
+  Admit();
+  ShareRows();
+  TakePages();
+  if (!running_.empty()) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const absl::Status status = RunRows();
+    step_end_ = std::chrono::steady_clock::now();
+    const double seconds =
+        std::chrono::duration<double>(step_end_ - start).count();
+    ++stats_.steps;
+    stats_.busy_seconds += seconds;
+    stats_.step_time.Add(seconds);
+    TakeTokens(status);
+  }
+  UpdateGauges();
+}
+
+void Batcher::EndLateRequests() {
+  const absl::Time now = absl::Now();
+  for (const auto& request : requests_) {
+    if (request->request.deadline < now) {
+      FinishAll(request.get(), FinishReason::kDeadline);
+    }
+  }
+}
+
+void Batcher::Admit() {
+  size_t i = 0;
+  while (i < waiting_.size() && !free_slots_.empty()) {
+    Sequence* const sequence = waiting_[i];
+    // The other choices find the pages of the prompt when the first has run it.
+    if (sequence->choice > 0 && !sequence->request->prompt_done) {
+      ++i;
+      continue;
+    }
+    // Nobody overtakes, or a long prompt might wait for ever.
+    if (!HasRoomFor(*sequence)) break;
+    waiting_.erase(waiting_.begin() + i);
+    Start(sequence);
+  }
+}
+
+bool Batcher::HasRoomFor(const Sequence& sequence) const {
+  if (running_.empty()) return true;
+  const PagePool& pool = engine_->cache().pool();
+  const PrefixCache::Prefix prefix =
+      prefix_cache_.Find(sequence.request->scope, sequence.tokens);
+  const int64_t available =
+      int64_t{pool.free_pages()} + pool.idle_pages() - prefix.idle;
+  int64_t wanted =
+      PagesForTokens(static_cast<int64_t>(sequence.tokens.size()) + 1) -
+      prefix.pages;
+  // Those that run have not all pages of their prompts yet; and soon one more
+  // each, or what is let in now gives way at once.
+  for (const Sequence* running : running_) {
+    wanted += PagesForTokens(static_cast<int64_t>(running->tokens.size())) -
+              pool.held_pages(running->slot) + 1;
+  }
+  return wanted <= available;
+}
+
+void Batcher::Start(Sequence* sequence) {
+  RequestState* const request = sequence->request;
+  sequence->slot = free_slots_.back();
+  free_slots_.pop_back();
+  InsertByAge(&running_, sequence);
+  const absl::StatusOr<int64_t> found =
+      prefix_cache_.Attach(sequence->slot, request->scope, sequence->tokens);
+  if (!found.ok()) {
+    Finish(sequence, FinishReason::kError, found.status());
+    return;
+  }
+  sequence->computed = *found;
+  stats_.prefix_hit_tokens += *found;
+  if (request->started) return;
+  request->started = true;
+  --unstarted_;
+  request->usage.cached_tokens = *found;
+  request->usage.queue_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                    request->submitted)
+          .count();
+  stats_.queue_time.Add(request->usage.queue_seconds);
+}
+
+void Batcher::ShareRows() {
+  left_.clear();
+  int64_t single = 0;
+  bool writing = false;
+  for (const Sequence* sequence : running_) {
+    const int64_t left = Left(*sequence);
+    left_.push_back(left > 1 ? left : 0);
+    single += left == 1;
+    writing = writing || (left == 1 && sequence->generated > 0);
+  }
+  int64_t budget =
+      writing ? options_.prefill_tokens : options_.prefill_tokens_alone;
+  if (budget == 0) budget = max_tokens_;
+  budget = std::min(budget, max_tokens_ - single);
+  share_.resize(left_.size());
+  ShareBudget(left_, budget, absl::MakeSpan(share_));
+  for (size_t i = 0; i < running_.size(); ++i) {
+    running_[i]->rows = left_[i] == 0 ? 1 : share_[i];
+  }
+}
+
+void Batcher::TakePages() {
+  size_t i = 0;
+  while (i < running_.size()) {
+    Sequence* const sequence = running_[i];
+    TakePagesFor(sequence);
+    // It may have given way itself.
+    if (i < running_.size() && running_[i] == sequence) ++i;
+  }
+}
+
+void Batcher::TakePagesFor(Sequence* sequence) {
+  const PagePool& pool = engine_->cache().pool();
+  const int64_t end = sequence->computed + sequence->rows;
+  const int64_t more = PagesForTokens(end) - pool.held_pages(sequence->slot);
+  prefix_cache_.MakeFree(more);
+  while (pool.free_pages() < more) {
+    Sequence* const youngest = running_.back();
+    GiveWay(youngest);
+    if (youngest == sequence) return;
+    prefix_cache_.MakeFree(more);
+  }
+  absl::Status status = engine_->cache().Reserve(sequence->slot, end);
+  if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
+}
+
+void Batcher::GiveWay(Sequence* sequence) {
+  sequence->once_computed =
+      std::max(sequence->once_computed, sequence->computed);
+  GiveSlotBack(sequence);
+  InsertByAge(&waiting_, sequence);
+  ++stats_.preemptions;
+  ++sequence->request->usage.preemptions;
+}
+
+void Batcher::GiveSlotBack(Sequence* sequence) {
+  prefix_cache_.Release(sequence->slot).IgnoreError();
+  free_slots_.push_back(sequence->slot);
+  running_.erase(std::find(running_.begin(), running_.end(), sequence));
+  sequence->slot = -1;
+  sequence->computed = 0;
+  sequence->rows = 0;
+}
+
+absl::Status Batcher::RunRows() {
+  ids_.clear();
+  positions_.clear();
+  slots_.clear();
+  output_rows_.clear();
+  for (const Sequence* sequence : running_) {
+    for (int64_t i = 0; i < sequence->rows; ++i) {
+      const int64_t position = sequence->computed + i;
+      ids_.push_back(sequence->tokens[position]);
+      positions_.push_back(static_cast<int32_t>(position));
+      slots_.push_back(sequence->slot);
+    }
+    if (sequence->rows > 0 && sequence->rows == Left(*sequence)) {
+      output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+    }
+  }
+  // A step wants at least one.
+  if (output_rows_.empty()) {
+    output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+  }
+  const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
+  if (absl::Status s = engine_->executor().Run(batch); !s.ok()) return s;
+  for (Sequence* sequence : running_) {
+    if (absl::Status s = CountRows(sequence); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// The rows are computed now: counts them, and lets others find the pages that
+// they fill.
+absl::Status Batcher::CountRows(Sequence* sequence) {
+  const int64_t begin = sequence->computed;
+  const int64_t end = begin + sequence->rows;
+  const int64_t prompt =
+      static_cast<int64_t>(sequence->request->request.prompt_tokens.size());
+  const int64_t again = std::clamp(sequence->once_computed, begin, end);
+  stats_.recomputed_tokens += again - begin;
+  stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
+  sequence->computed = end;
+  if (sequence->choice == 0 && end >= prompt) {
+    sequence->request->prompt_done = true;
+  }
+  for (int64_t page = begin / kPageTokens; page < end / kPageTokens; ++page) {
+    absl::Status s = prefix_cache_.Add(
+        sequence->slot, sequence->request->scope,
+        absl::MakeConstSpan(sequence->tokens).first((page + 1) * kPageTokens));
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+void Batcher::UpdateGauges() {
+  const PagePool& pool = engine_->cache().pool();
+  stats_.waiting = static_cast<int64_t>(waiting_.size());
+  stats_.running = static_cast<int64_t>(running_.size());
+  stats_.pages_free = pool.free_pages();
+  stats_.pages_cached = pool.idle_pages();
+  stats_.pages_used = stats_.pages - stats_.pages_free - stats_.pages_cached;
+}
+
+}  // namespace weft

@@ -1,0 +1,101 @@
+// The inside of a Scheduler: forms steps and runs them, on one thread.
+//
+// Each step: sequences whose request was cancelled or is late end; those that
+// wait get slots, oldest first, as long as there are pages for them; every
+// running sequence gets its rows (one token, or a share of the step's budget of
+// prompt tokens) and pages for them; then the executor runs, and every sequence
+// that has all its tokens computed gets another.
+//
+// A sequence is a list of tokens of which some are computed. So a prompt, a
+// sequence that had to give way, and one that found pages in the prefix cache
+// differ only in numbers.
+//
+// Room for pages: when none is free, those that nobody holds are given up;
+// after that, the youngest running sequence gives way. The oldest never does,
+// and all pages hold at least one whole sequence (capacity), so there is always
+// progress.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/engine.h"
+#include "runtime/prefix_cache.h"
+#include "runtime/scheduler_stats.h"
+#include "runtime/sequence.h"
+
+namespace weft {
+
+// Not thread-safe.
+class Batcher {
+ public:
+  Batcher(Engine* engine, const SchedulerOptions& options);
+
+  // The most tokens of a sequence.
+  int64_t capacity() const { return capacity_; }
+
+  // At the end of the queue. Requires an id above all before.
+  void Add(std::unique_ptr<RequestState> request);
+
+  // Ends a request before the next step; nothing if there is none.
+  void Cancel(RequestId id);
+
+  // Runs one step if there is anything to run.
+  void Step();
+
+  // Calls the callbacks with what has happened since, and forgets requests that
+  // have ended: their ids are added to `ended`.
+  void TellNews(std::vector<RequestId>* ended);
+
+  bool idle() const { return requests_.empty(); }
+  // Requests that have not begun to run.
+  int64_t unstarted() const { return unstarted_; }
+  // As of the last step.
+  const SchedulerStats& stats() const { return stats_; }
+
+ private:
+  void EndLateRequests();
+  void Admit();
+  bool HasRoomFor(const Sequence& sequence) const;
+  void Start(Sequence* sequence);
+  void ShareRows();
+  void TakePages();
+  void TakePagesFor(Sequence* sequence);
+  void GiveWay(Sequence* sequence);
+  void GiveSlotBack(Sequence* sequence);
+  absl::Status RunRows();
+  absl::Status CountRows(Sequence* sequence);
+  void UpdateGauges();
+
+  // `status` is that of RunRows.
+  void TakeTokens(const absl::Status& status);
+  void TakeToken(Sequence* sequence, absl::Span<const float> logits);
+  void CountToken(Sequence* sequence);
+  void Finish(Sequence* sequence, FinishReason reason,
+              absl::Status status = absl::OkStatus());
+  void FinishAll(RequestState* request, FinishReason reason);
+
+  Engine* const engine_;
+  const SchedulerOptions options_;
+  const int64_t vocabulary_size_;
+  const int64_t max_tokens_;  // of a step
+  const int64_t capacity_;
+  PrefixCache prefix_cache_;
+
+  std::vector<std::unique_ptr<RequestState>> requests_;
+  std::vector<Sequence*> waiting_;  // oldest first
+  std::vector<Sequence*> running_;  // oldest first
+  std::vector<Sequence*> news_;     // with events that are not told yet
+  std::vector<int32_t> free_slots_;
+  int64_t unstarted_ = 0;
+  SteadyTime step_end_;
+  SchedulerStats stats_;
+
+  // Of the step; reused, so that a step allocates nothing.
+  std::vector<int64_t> left_, share_;
+  std::vector<int32_t> ids_, positions_, slots_, output_rows_;
+  std::vector<float> logits_;  // [slots][vocabulary]
+};
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+#include "runtime/completion.h"
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+// Gathers events until the last.
+class Gatherer {
+ public:
+  explicit Gatherer(int choices) { completion_.choices.resize(choices); }
+
+  std::future<absl::StatusOr<Completion>> result() {
+    return promise_.get_future();
+  }
+
+  void Take(const Event& event) {
+    ChoiceResult& choice = completion_.choices[event.choice];
+    choice.text += event.text;
+    choice.tokens.insert(choice.tokens.end(), event.tokens.begin(),
+                         event.tokens.end());
+    if (!event.finished) return;
+    choice.reason = event.reason;
+    choice.stop_string = event.stop_string;
+    status_.Update(event.status);
+    if (!event.last) return;
+    completion_.usage = event.usage;
+    if (status_.ok()) {
+      promise_.set_value(std::move(completion_));
+    } else {
+      promise_.set_value(status_);
+    }
+  }
+
+ private:
+  Completion completion_;
+  absl::Status status_;
+  std::promise<absl::StatusOr<Completion>> promise_;
+};
+
+}  // namespace
+
+EventCallback EventQueue::Callback() {
+  const absl::MutexLock lock(&mutex_);
+  ++open_requests_;
+  return [queue = shared_from_this()](const Event& event) {
+    const absl::MutexLock lock(&queue->mutex_);
+    queue->events_.push_back(event);
+  };
+}
+
+bool EventQueue::Next(absl::Time deadline, Event* event) {
+  const absl::MutexLock lock(&mutex_);
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !events_.empty() || open_requests_ == 0;
+  };
+  mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline);
+  if (events_.empty()) return false;
+  *event = std::move(events_.front());
+  events_.pop_front();
+  if (event->last) --open_requests_;
+  return true;
+}
+
+bool EventQueue::done() const {
+  const absl::MutexLock lock(&mutex_);
+  return events_.empty() && open_requests_ == 0;
+}
+
+absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
+    Scheduler& scheduler, Request request, RequestId* id) {
+  const auto gatherer =
+      std::make_shared<Gatherer>(std::max(0, request.choices));
+  std::future<absl::StatusOr<Completion>> result = gatherer->result();
+  absl::StatusOr<RequestId> submitted = scheduler.Submit(
+      std::move(request),
+      [gatherer](const Event& event) { gatherer->Take(event); });
+  if (!submitted.ok()) return submitted.status();
+  if (id != nullptr) *id = *submitted;
+  return result;
+}
+
+absl::StatusOr<Completion> Complete(Scheduler& scheduler, Request request) {
+  auto result = SubmitForResult(scheduler, std::move(request));
+  if (!result.ok()) return result.status();
+  return result->get();
+}
+
+}  // namespace weft

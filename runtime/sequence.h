@@ -1,0 +1,68 @@
+// What a Batcher keeps of a request and of each of its texts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/choice_output.h"
+#include "runtime/request.h"
+#include "runtime/scheduler.h"
+#include "runtime/token_chooser.h"
+
+namespace weft {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct RequestState;
+
+// One choice of a request.
+struct Sequence {
+  Sequence(RequestState* request, int choice, TokenChooser chooser,
+           ChoiceOutput output)
+      : request(request),
+        choice(choice),
+        chooser(std::move(chooser)),
+        output(std::move(output)) {}
+
+  RequestState* request;
+  int choice;
+  TokenChooser chooser;
+  ChoiceOutput output;
+
+  std::vector<int32_t> tokens;  // prompt and text
+  int64_t generated = 0;        // of them, text
+  int32_t slot = -1;            // of the KV cache; -1: waiting
+  int64_t computed = 0;         // tokens whose keys and values are there
+  int64_t once_computed = 0;    // the same before it had to give way
+  int64_t rows = 0;             // tokens that run in this step
+
+  Event event;  // not told yet
+  bool finished = false;
+  SteadyTime last_token;
+};
+
+struct RequestState {
+  RequestId id = 0;
+  Request request;
+  EventCallback callback;
+  uint64_t scope = 0;  // of the prefix cache
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  int64_t unfinished = 0;  // sequences
+  int64_t untold = 0;      // sequences whose last event has not been told
+  bool prompt_done = false;
+  bool started = false;
+  bool failed = false, cancelled = false;
+  Usage usage;
+  SteadyTime submitted;
+};
+
+// Older requests come first, and the choices of each in order.
+inline bool Older(const Sequence& a, const Sequence& b) {
+  return a.request->id != b.request->id ? a.request->id < b.request->id
+                                        : a.choice < b.choice;
+}
+
+}  // namespace weft
