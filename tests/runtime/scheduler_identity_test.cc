@@ -1,0 +1,186 @@
+// A request gives the same bits whatever happens around it.
+#include <future>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/serving.h"
+
+namespace weft {
+namespace {
+
+constexpr int kRequests = 16;
+
+// Half of them greedy; prompts of many lengths, some of which begin alike.
+Request RequestOf(int index) {
+  std::vector<int32_t> prompt =
+      RandomPrompt(index % 2 == 0 ? 1 : index, 20 + 23 * (index % 9));
+  prompt.push_back(20 + index);
+  Request request = MakeRequest(std::move(prompt), 24 + 37 * (index % 5));
+  request.logprobs = 3;
+  if (index % 4 >= 2) {
+    request.sampling.temperature = 0.9f;
+    request.sampling.seed = 100 + index;
+    request.sampling.top_p = 0.95f;
+    request.sampling.presence_penalty = 0.2f;
+  }
+  return request;
+}
+
+// Each by itself, on a scheduler that has seen nothing.
+std::vector<ChoiceResult> Alone(const std::string& model) {
+  std::vector<ChoiceResult> results;
+  SchedulerOptions options;
+  options.prefix_cache = false;
+  const auto scheduler = MakeScheduler(model, 1, 0, options);
+  for (int i = 0; i < kRequests; ++i) {
+    auto completion = Complete(*scheduler, RequestOf(i));
+    EXPECT_TRUE(completion.ok()) << completion.status();
+    results.push_back(completion->choices[0]);
+    EXPECT_EQ(completion->usage.cached_tokens, 0);
+  }
+  return results;
+}
+
+struct Setting {
+  const char* name;
+  int slots;
+  int64_t pages;
+  int64_t chunk;
+  bool prefix_cache;
+  int rounds;  // of the same requests
+};
+
+class SchedulerIdentityTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
+  const std::vector<ChoiceResult> alone = Alone(GetParam());
+  for (const Setting& setting : std::vector<Setting>{
+           {"batch of 16", 16, 0, 64, false, 1},
+           {"chunks of 1", 16, 0, 1, false, 1},
+           {"chunks of 7", 16, 0, 7, true, 1},
+           {"chunks of 512", 16, 0, 512, true, 1},
+           {"prefix cache", 4, 0, 64, true, 2},
+           {"tiny pool", 16, 8, 64, true, 2},
+           {"tiny pool without cache", 16, 8, 32, false, 1},
+       }) {
+    SCOPED_TRACE(setting.name);
+    SchedulerOptions options;
+    options.prefill_tokens = setting.chunk;
+    options.prefill_tokens_alone = setting.chunk;
+    options.prefix_cache = setting.prefix_cache;
+    const auto scheduler =
+        MakeScheduler(GetParam(), setting.slots, setting.pages, options);
+    ASSERT_NE(scheduler, nullptr);
+    for (int round = 0; round < setting.rounds; ++round) {
+      std::vector<std::future<absl::StatusOr<Completion>>> results;
+      for (int i = 0; i < kRequests; ++i) {
+        auto result = SubmitForResult(*scheduler, RequestOf(i));
+        ASSERT_TRUE(result.ok()) << result.status();
+        results.push_back(*std::move(result));
+      }
+      for (int i = 0; i < kRequests; ++i) {
+        SCOPED_TRACE(i);
+        const auto completion = results[i].get();
+        ASSERT_TRUE(completion.ok()) << completion.status();
+        ExpectSame(completion->choices[0], alone[i]);
+      }
+    }
+    ExpectNoPagesUsed(*scheduler);
+    const SchedulerStats stats = scheduler->GetStats();
+    // That what is tried has happened.
+    if (setting.pages == 8) {
+      EXPECT_GT(stats.preemptions, 0);
+      EXPECT_GT(stats.recomputed_tokens, 0);
+    }
+    if (setting.rounds == 2) EXPECT_GT(stats.prefix_hit_tokens, 0);
+    if (!setting.prefix_cache && setting.pages == 0) {
+      EXPECT_EQ(stats.prefix_hit_tokens, 0);
+    }
+    if (setting.chunk == 1) EXPECT_GT(stats.steps, 100);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SchedulerIdentityTest,
+                         ::testing::Values(kTinyModel, ""));
+
+// The same tokens as the simple way, and log-probabilities of its logits.
+TEST(SchedulerIdentity, GivesWhatEngineGenerateGives) {
+  auto engine = Engine::Load(kTinyModel, {});
+  ASSERT_TRUE(engine.ok());
+  const auto scheduler = MakeScheduler(kTinyModel, 2, 0);
+  for (int i = 0; i < 4; ++i) {
+    const Request request = RequestOf(i);
+    GenerateRequest simple;
+    simple.prompt_tokens = request.prompt_tokens;
+    simple.max_tokens = request.max_tokens;
+    simple.sampling = request.sampling;
+    simple.stop_at_end_of_text = false;
+    const auto expected = (*engine)->Generate(simple, nullptr);
+    ASSERT_TRUE(expected.ok());
+    const auto completion = Complete(*scheduler, RequestOf(i));
+    ASSERT_TRUE(completion.ok());
+    const ChoiceResult& choice = completion->choices[0];
+    EXPECT_EQ(choice.text, expected->text);
+    ASSERT_EQ(choice.tokens.size(), expected->tokens.size());
+
+    std::vector<int32_t> all = request.prompt_tokens;
+    std::vector<int64_t> positions;
+    for (const int32_t token : expected->tokens) {
+      positions.push_back(static_cast<int64_t>(all.size()) - 1);
+      all.push_back(token);
+    }
+    size_t next = 0;
+    ASSERT_TRUE(
+        (*engine)
+            ->Evaluate(all, positions, 0,
+                       [&](int64_t, absl::Span<const float> logits) {
+                         const GeneratedToken& token = choice.tokens[next];
+                         EXPECT_EQ(token.id, expected->tokens[next]);
+                         EXPECT_TRUE(SameNumber(
+                             token.logprob, *LogProbability(logits, token.id)));
+                         ++next;
+                         return absl::OkStatus();
+                       })
+            .ok());
+    EXPECT_EQ(next, choice.tokens.size());
+  }
+}
+
+TEST(SchedulerIdentity, ChoicesAreThoseOfTheirSeedsAndShareThePrompt) {
+  for (const bool cache : {true, false}) {
+    SchedulerOptions options;
+    options.prefix_cache = cache;
+    const auto scheduler = MakeScheduler(kTinyModel, 4, 0, options);
+    Request request = MakeRequest(RandomPrompt(5, 200), 20);
+    request.sampling.temperature = 1;
+    request.sampling.seed = 11;
+    request.logprobs = 1;
+    request.choices = 5;
+    const auto together = Complete(*scheduler, std::move(request));
+    ASSERT_TRUE(together.ok());
+    ASSERT_EQ(together->choices.size(), 5u);
+    EXPECT_EQ(together->usage.prompt_tokens, 200);
+    EXPECT_EQ(together->usage.cached_tokens, 0);
+    EXPECT_EQ(together->usage.completion_tokens, 100);
+    // Whole pages of the prompt ran once.
+    EXPECT_EQ(scheduler->GetStats().prefill_tokens, 200 + 4 * (200 - 3 * 64));
+    for (int i = 0; i < 5; ++i) {
+      Request single = MakeRequest(RandomPrompt(5, 200), 20);
+      single.sampling.temperature = 1;
+      single.sampling.seed = ChoiceSeed(11, i);
+      single.logprobs = 1;
+      const auto alone = Complete(*scheduler, std::move(single));
+      ASSERT_TRUE(alone.ok());
+      ExpectSame(together->choices[i], alone->choices[0]);
+      EXPECT_EQ(alone->usage.cached_tokens, cache ? 192 : 0);
+      if (i > 0) {
+        EXPECT_NE(together->choices[i].text, together->choices[0].text);
+      }
+    }
+    ExpectNoPagesUsed(*scheduler);
+  }
+}
+
+}  // namespace
+}  // namespace weft
