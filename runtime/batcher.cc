@@ -116,11 +116,25 @@ void Batcher::Admit() {
       ++i;
       continue;
     }
+    TakePrompt(sequence);
     // Nobody overtakes, or a long prompt might wait for ever.
     if (!HasRoomFor(*sequence)) break;
     waiting_.erase(waiting_.begin() + i);
     Start(sequence);
   }
+}
+
+// Only now, so that what waits takes little memory; and room for the text, so
+// that steps allocate nothing.
+void Batcher::TakePrompt(Sequence* sequence) const {
+  if (!sequence->tokens.empty()) return;
+  const Request& request = sequence->request->request;
+  const int64_t prompt = static_cast<int64_t>(request.prompt_tokens.size());
+  const int64_t room = capacity_ - prompt;
+  sequence->tokens.reserve(prompt + (request.max_tokens < 0
+                                         ? room
+                                         : std::min(request.max_tokens, room)));
+  sequence->tokens = request.prompt_tokens;
 }
 
 bool Batcher::HasRoomFor(const Sequence& sequence) const {

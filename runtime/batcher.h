@@ -57,6 +57,7 @@ class Batcher {
  private:
   void EndLateRequests();
   void Admit();
+  void TakePrompt(Sequence* sequence) const;
   bool HasRoomFor(const Sequence& sequence) const;
   void Start(Sequence* sequence);
   void ShareRows();

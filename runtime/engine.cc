@@ -75,6 +75,11 @@ Engine::~Engine() = default;
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
     const std::string& path, const EngineOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  if (options.kv_pages < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid engine option: kv_pages: ", options.kv_pages,
+                     ", must be 0 (whole contexts) or above"));
+  }
   absl::StatusOr<Plan> plan = LoadPlan(path, options.model);
   if (!plan.ok()) return plan.status();
   std::unique_ptr<Engine> engine(new Engine);

@@ -116,9 +116,6 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
   state->scope = asked.cache_scope;
   state->unfinished = state->untold = asked.choices;
   state->usage.prompt_tokens = static_cast<int64_t>(asked.prompt_tokens.size());
-  const int64_t room = capacity_ - state->usage.prompt_tokens;
-  const int64_t expected =
-      asked.max_tokens < 0 ? room : std::min(asked.max_tokens, room);
   for (int i = 0; i < asked.choices; ++i) {
     std::unique_ptr<TokenConstraint> constraint;
     if (asked.constraint != nullptr) {
@@ -131,8 +128,6 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
     auto sequence =
         std::make_unique<Sequence>(state.get(), i, *std::move(chooser),
                                    ChoiceOutput(engine_->tokenizer(), asked));
-    sequence->tokens.reserve(asked.prompt_tokens.size() + expected);
-    sequence->tokens = asked.prompt_tokens;
     state->sequences.push_back(std::move(sequence));
   }
   return state;

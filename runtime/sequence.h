@@ -32,7 +32,7 @@ struct Sequence {
   TokenChooser chooser;
   ChoiceOutput output;
 
-  std::vector<int32_t> tokens;  // prompt and text
+  std::vector<int32_t> tokens;  // prompt and text; none before it starts
   int64_t generated = 0;        // of them, text
   int32_t slot = -1;            // of the KV cache; -1: waiting
   int64_t computed = 0;         // tokens whose keys and values are there
