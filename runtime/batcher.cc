@@ -36,6 +36,9 @@ Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
           std::min(engine->plan().context(),
                    int64_t{engine->cache().pool().pages()} * kPageTokens)),
       prefix_cache_(&engine->cache()) {
+  for (int thread = 0; thread < engine->threads(); ++thread) {
+    scratch_.emplace_back(static_cast<int32_t>(vocabulary_size_));
+  }
   const int32_t slots = engine->cache().pool().slots();
   for (int32_t slot = slots - 1; slot >= 0; --slot) {
     free_slots_.push_back(slot);
@@ -48,6 +51,7 @@ Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
   output_rows_.reserve(slots);
+  choosing_.reserve(slots);
   logits_.resize(slots * vocabulary_size_);
   stats_.slots = slots;
   stats_.pages = engine->cache().pool().pages();
@@ -87,6 +91,7 @@ void Batcher::Step() {
   if (!running_.empty()) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
+    if (status.ok()) ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
     const double seconds =
         std::chrono::duration<double>(step_end_ - start).count();
@@ -249,7 +254,8 @@ absl::Status Batcher::RunRows() {
   positions_.clear();
   slots_.clear();
   output_rows_.clear();
-  for (const Sequence* sequence : running_) {
+  choosing_.clear();
+  for (Sequence* sequence : running_) {
     for (int64_t i = 0; i < sequence->rows; ++i) {
       const int64_t position = sequence->computed + i;
       ids_.push_back(sequence->tokens[position]);
@@ -258,6 +264,7 @@ absl::Status Batcher::RunRows() {
     }
     if (sequence->rows > 0 && sequence->rows == Left(*sequence)) {
       output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+      choosing_.push_back(sequence);
     }
   }
   // A step wants at least one.

@@ -32,6 +32,9 @@ class Batcher {
  public:
   Batcher(Engine* engine, const SchedulerOptions& options);
 
+  // For Sequences that are to be added; not of this thread alone.
+  const ChooserScratch& scratch() const { return scratch_.front(); }
+
   // The most tokens of a sequence.
   int64_t capacity() const { return capacity_; }
 
@@ -71,7 +74,8 @@ class Batcher {
 
   // `status` is that of RunRows.
   void TakeTokens(const absl::Status& status);
-  void TakeToken(Sequence* sequence, absl::Span<const float> logits);
+  void ChooseTokens();
+  void TakeToken(Sequence* sequence);
   void CountToken(Sequence* sequence);
   void Finish(Sequence* sequence, FinishReason reason,
               absl::Status status = absl::OkStatus());
@@ -93,10 +97,13 @@ class Batcher {
   SteadyTime step_end_;
   SchedulerStats stats_;
 
+  std::vector<ChooserScratch> scratch_;  // by thread
+
   // Of the step; reused, so that a step allocates nothing.
   std::vector<int64_t> left_, share_;
   std::vector<int32_t> ids_, positions_, slots_, output_rows_;
-  std::vector<float> logits_;  // [slots][vocabulary]
+  std::vector<Sequence*> choosing_;  // by output row
+  std::vector<float> logits_;        // [slots][vocabulary]
 };
 
 }  // namespace weft

@@ -13,27 +13,35 @@ double Seconds(SteadyTime from, SteadyTime to) {
 
 }  // namespace
 
-void Batcher::TakeTokens(const absl::Status& status) {
-  size_t row = 0;
-  size_t i = 0;
-  while (i < running_.size()) {
-    Sequence* const sequence = running_[i];
-    if (!status.ok()) {
-      Finish(sequence, FinishReason::kError, status);
-    } else if (sequence->computed ==
-               static_cast<int64_t>(sequence->tokens.size())) {
-      TakeToken(sequence, absl::MakeConstSpan(logits_).subspan(
-                              row++ * vocabulary_size_, vocabulary_size_));
+void Batcher::ChooseTokens() {
+  const auto choose = [this](int64_t begin, int64_t end, int thread) {
+    for (int64_t row = begin; row < end; ++row) {
+      Sequence* const sequence = choosing_[row];
+      sequence->choice_status = sequence->chooser.Choose(
+          absl::MakeConstSpan(logits_).subspan(row * vocabulary_size_,
+                                               vocabulary_size_),
+          sequence->tokens, sequence->generated, &scratch_[thread],
+          &sequence->token);
     }
-    if (i < running_.size() && running_[i] == sequence) ++i;
+  };
+  engine_->thread_pool().ParallelFor(static_cast<int64_t>(choosing_.size()),
+                                     choose);
+}
+
+void Batcher::TakeTokens(const absl::Status& status) {
+  if (status.ok()) {
+    for (Sequence* sequence : choosing_) TakeToken(sequence);
+    return;
+  }
+  while (!running_.empty()) {
+    Finish(running_.back(), FinishReason::kError, status);
   }
 }
 
-void Batcher::TakeToken(Sequence* sequence, absl::Span<const float> logits) {
+void Batcher::TakeToken(Sequence* sequence) {
   const Request& request = sequence->request->request;
-  GeneratedToken token;
-  absl::Status status = sequence->chooser.Choose(logits, sequence->tokens,
-                                                 sequence->generated, &token);
+  GeneratedToken token = std::move(sequence->token);
+  absl::Status status = std::move(sequence->choice_status);
   if (!status.ok()) {
     Finish(sequence, FinishReason::kError, std::move(status));
     return;

@@ -121,6 +121,7 @@ class Engine {
   // at a time, and none of the calls above meanwhile.
   Executor& executor() { return *executor_; }
   KvCache& cache() { return *cache_; }
+  ThreadPool& thread_pool() { return *threads_; }
 
  private:
   Engine() = default;

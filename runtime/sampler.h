@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -72,6 +73,11 @@ class Sampler {
   static absl::StatusOr<Sampler> Create(
       const SamplingOptions& options, int32_t vocabulary_size,
       std::shared_ptr<SamplerScratch> scratch = nullptr);
+
+  // What the calls to come compute in; of the same vocabulary.
+  void SetScratch(std::shared_ptr<SamplerScratch> scratch) {
+    scratch_ = std::move(scratch);
+  }
 
   // `logits`: one per id of the vocabulary. +inf is certain (several share
   // evenly), -inf is never drawn. `history`: the sequence so far, prompt

@@ -50,7 +50,6 @@ class Scheduler::Impl {
         vocabulary_size_(
             static_cast<int32_t>(engine_->plan().model.vocabulary_size)),
         end_tokens_(EndTokens(engine_->tokenizer(), vocabulary_size_)),
-        scratch_(vocabulary_size_),
         batcher_(engine_.get(), options),
         capacity_(batcher_.capacity()),
         stats_(batcher_.stats()),
@@ -85,7 +84,6 @@ class Scheduler::Impl {
   const std::vector<int32_t> end_tokens_;
 
   // Of the scheduler's thread, once it runs.
-  ChooserScratch scratch_;
   Batcher batcher_;
 
   const int64_t capacity_;
@@ -123,7 +121,7 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
                                          : std::move(state->request.constraint);
     }
     absl::StatusOr<TokenChooser> chooser = TokenChooser::Create(
-        &asked, i, std::move(constraint), end_tokens_, &scratch_);
+        &asked, i, std::move(constraint), end_tokens_, batcher_.scratch());
     if (!chooser.ok()) return chooser.status();
     auto sequence =
         std::make_unique<Sequence>(state.get(), i, *std::move(chooser),

@@ -39,6 +39,10 @@ struct Sequence {
   int64_t once_computed = 0;    // the same before it had to give way
   int64_t rows = 0;             // tokens that run in this step
 
+  // Chosen in this step.
+  GeneratedToken token;
+  absl::Status choice_status;
+
   Event event;  // not told yet
   bool finished = false;
   SteadyTime last_token;

@@ -24,14 +24,13 @@ ChooserScratch::ChooserScratch(int32_t vocabulary_size)
 absl::StatusOr<TokenChooser> TokenChooser::Create(
     const Request* request, int choice,
     std::unique_ptr<TokenConstraint> constraint,
-    absl::Span<const int32_t> end_tokens, ChooserScratch* scratch) {
+    absl::Span<const int32_t> end_tokens, const ChooserScratch& scratch) {
   SamplingOptions sampling = request->sampling;
   sampling.seed = ChoiceSeed(sampling.seed, choice);
   absl::StatusOr<Sampler> sampler = Sampler::Create(
-      sampling, static_cast<int32_t>(scratch->sampler->penalized.size()),
-      scratch->sampler);
+      sampling, static_cast<int32_t>(scratch.logits.size()), scratch.sampler);
   if (!sampler.ok()) return sampler.status();
-  return TokenChooser(request, std::move(constraint), end_tokens, scratch,
+  return TokenChooser(request, std::move(constraint), end_tokens,
                       *std::move(sampler));
 }
 
@@ -61,13 +60,13 @@ void TokenChooser::ForbidEnd(absl::Span<float> logits) const {
   for (const int32_t id : end_tokens_) logits[id] = -kInfinity;
 }
 
-absl::Status TokenChooser::ApplyConstraint(absl::Span<float> logits) {
-  std::vector<uint64_t>& mask = scratch_->mask;
-  if (absl::Status s = constraint_->Mask(absl::MakeSpan(mask)); !s.ok()) {
+absl::Status TokenChooser::ApplyConstraint(absl::Span<float> logits,
+                                           std::vector<uint64_t>* mask) {
+  if (absl::Status s = constraint_->Mask(absl::MakeSpan(*mask)); !s.ok()) {
     return s;
   }
-  for (size_t word = 0; word < mask.size(); ++word) {
-    const uint64_t bits = mask[word];
+  for (size_t word = 0; word < mask->size(); ++word) {
+    const uint64_t bits = (*mask)[word];
     if (bits == ~uint64_t{0}) continue;
     const size_t begin = word * 64;
     const size_t end = std::min(begin + 64, logits.size());
@@ -80,19 +79,22 @@ absl::Status TokenChooser::ApplyConstraint(absl::Span<float> logits) {
 
 absl::Status TokenChooser::Choose(absl::Span<const float> logits,
                                   absl::Span<const int32_t> history,
-                                  int64_t generated, GeneratedToken* token) {
+                                  int64_t generated, ChooserScratch* scratch,
+                                  GeneratedToken* token) {
   const absl::Span<const float> raw = logits;
   const bool may_not_end = generated < request_->min_tokens;
   if (!request_->logit_bias.empty() || constraint_ != nullptr || may_not_end) {
-    const absl::Span<float> changed = absl::MakeSpan(scratch_->logits);
+    const absl::Span<float> changed = absl::MakeSpan(scratch->logits);
     std::copy(raw.begin(), raw.end(), changed.begin());
     for (const auto& [id, bias] : request_->logit_bias) changed[id] += bias;
     if (constraint_ != nullptr) {
-      if (absl::Status s = ApplyConstraint(changed); !s.ok()) return s;
+      absl::Status s = ApplyConstraint(changed, &scratch->mask);
+      if (!s.ok()) return s;
     }
     if (may_not_end) ForbidEnd(changed);
     logits = changed;
   }
+  sampler_.SetScratch(scratch->sampler);
   const absl::StatusOr<int32_t> id = sampler_.Sample(logits, history);
   if (!id.ok()) return id.status();
   token->id = *id;

@@ -17,7 +17,7 @@
 
 namespace weft {
 
-// Memory for the time of a call, which choosers that are used in turn share.
+// Memory for the time of a call: one for each thread that chooses.
 struct ChooserScratch {
   explicit ChooserScratch(int32_t vocabulary_size);
 
@@ -29,18 +29,19 @@ struct ChooserScratch {
 class TokenChooser {
  public:
   // For one choice of `request`, with its own constraint (null: none).
-  // `end_tokens` are the vocabulary's end-of-text tokens. What is pointed to
-  // must outlive the chooser. Errors: those of Sampler::Create.
+  // `end_tokens` are the vocabulary's end-of-text tokens; it and `request` must
+  // outlive the chooser. `scratch` is one of those that Choose will get.
+  // Errors: those of Sampler::Create.
   static absl::StatusOr<TokenChooser> Create(
       const Request* request, int choice,
       std::unique_ptr<TokenConstraint> constraint,
-      absl::Span<const int32_t> end_tokens, ChooserScratch* scratch);
+      absl::Span<const int32_t> end_tokens, const ChooserScratch& scratch);
 
   // `history`: prompt and text so far, of which `generated` tokens are text.
   // Errors: the sampler's, the constraint's.
   absl::Status Choose(absl::Span<const float> logits,
                       absl::Span<const int32_t> history, int64_t generated,
-                      GeneratedToken* token);
+                      ChooserScratch* scratch, GeneratedToken* token);
 
   // Tells the constraint of a token that the text goes on with.
   absl::Status Accept(int32_t token);
@@ -51,21 +52,19 @@ class TokenChooser {
  private:
   TokenChooser(const Request* request,
                std::unique_ptr<TokenConstraint> constraint,
-               absl::Span<const int32_t> end_tokens, ChooserScratch* scratch,
-               Sampler sampler)
+               absl::Span<const int32_t> end_tokens, Sampler sampler)
       : request_(request),
         constraint_(std::move(constraint)),
         end_tokens_(end_tokens),
-        scratch_(scratch),
         sampler_(std::move(sampler)) {}
 
-  absl::Status ApplyConstraint(absl::Span<float> logits);
+  absl::Status ApplyConstraint(absl::Span<float> logits,
+                               std::vector<uint64_t>* mask);
   void ForbidEnd(absl::Span<float> logits) const;
 
   const Request* request_;
   std::unique_ptr<TokenConstraint> constraint_;
   absl::Span<const int32_t> end_tokens_;
-  ChooserScratch* scratch_;
   Sampler sampler_;
 };
 
