@@ -5,6 +5,7 @@
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
+#include "runtime/prefix_cache.h"
 
 namespace weft {
 namespace {
@@ -18,6 +19,9 @@ constexpr int64_t kBytesPerNode = 1200;
 // family's table (two of them allocated apart), score and type twice, a slot of
 // a hash table at its mean load, and what sorting and growing took.
 constexpr int64_t kBytesPerToken = 230;
+// Of a token where tokens are chosen: a logit as it was biased, another as it
+// was penalized, a count, and a candidate.
+constexpr int64_t kSamplingBytesPerToken = 28;
 // Of a merge: a string while the tokeniser is made, and a slot.
 constexpr int64_t kBytesPerMerge = 110;
 
@@ -76,10 +80,17 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   int64_t page = 0;
   for (int64_t bytes : StatePageBytes(last)) page += bytes;
   memory.kv_per_token = page / kPageTokens;
+  if (sequences > 1 || kv_pages > 0) {
+    // Prompt and text, and the prompt as it was asked.
+    memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context();
+    memory.thread_batching =
+        kSamplingBytesPerToken * plan.model.vocabulary_size;
+  }
   if (kv_pages == 0) {
     kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * sequences;
   }
   memory.kv = page * kv_pages;
+  if (memory.batching > 0) memory.batching += PrefixCache::BytesFor(kv_pages);
   memory.logits = logit_rows * plan.model.vocabulary_size * 4;
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;

@@ -17,11 +17,12 @@
 // Decodes with Chunked Prefills", 2023), samples, and tells the news. Requests
 // join and leave between steps.
 //
-// Memory is that of the engine: its slots are the sequences that run at the
-// same time, its pages hold the keys and values of all. When no page is free,
-// requests wait in a bounded queue, and of those that run the youngest gives
-// its pages back and is computed again later. A request that was accepted is
-// never given up for want of memory.
+// Memory is that of the engine, stated before it is loaded (MemoryOf in
+// plan.h): EngineOptions::sequences may run at the same time, and
+// EngineOptions::kv_pages hold the keys and values of all. When no page is
+// free, requests wait in a bounded queue, and of those that run the youngest
+// gives its pages back and is computed again later. A request that was accepted
+// is never given up for want of memory.
 //
 // A request's tokens and log-probabilities are the same to the bit whatever
 // else runs, whatever is cached, however prompts are cut, and however often it
