@@ -1,5 +1,6 @@
 #include "runtime/completion.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft {
@@ -40,12 +41,27 @@ class Gatherer {
 
 }  // namespace
 
+// What all copies of a callback share.
+struct EventQueue::Ticket {
+  explicit Ticket(std::shared_ptr<EventQueue> queue)
+      : queue(std::move(queue)) {}
+  ~Ticket() {
+    const absl::MutexLock lock(&queue->mutex_);
+    if (!ended) --queue->open_requests_;
+  }
+
+  const std::shared_ptr<EventQueue> queue;
+  bool ended = false;  // its last event is in the queue
+};
+
 EventCallback EventQueue::Callback() {
   const absl::MutexLock lock(&mutex_);
   ++open_requests_;
-  return [queue = shared_from_this()](const Event& event) {
-    const absl::MutexLock lock(&queue->mutex_);
-    queue->events_.push_back(event);
+  return [ticket = std::make_shared<Ticket>(shared_from_this())](
+             const Event& event) {
+    const absl::MutexLock lock(&ticket->queue->mutex_);
+    ticket->queue->events_.push_back(event);
+    ticket->ended = event.last;
   };
 }
 
@@ -70,7 +86,7 @@ bool EventQueue::done() const {
 absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
     Scheduler& scheduler, Request request, RequestId* id) {
   const auto gatherer =
-      std::make_shared<Gatherer>(std::max(0, request.choices));
+      std::make_shared<Gatherer>(std::clamp(request.choices, 0, kMaxChoices));
   std::future<absl::StatusOr<Completion>> result = gatherer->result();
   absl::StatusOr<RequestId> submitted = scheduler.Submit(
       std::move(request),

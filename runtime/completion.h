@@ -26,18 +26,21 @@ namespace weft {
 // texts do: a reader that is slow delays nobody. Thread-safe.
 class EventQueue : public std::enable_shared_from_this<EventQueue> {
  public:
-  // Keeps the queue alive. For one request each. Requires that the queue is
-  // held by a shared_ptr.
+  // For one request each, also one that is then refused. Keeps the queue alive,
+  // which a shared_ptr must hold.
   EventCallback Callback();
 
-  // The next event, waiting until `deadline`. False when none came, or when the
-  // last event of every request has been taken (then done()).
+  // The next event, waiting until `deadline`. False when none came, or when
+  // nothing follows (then done()): the last event of every request has been
+  // taken, and callbacks that were not called are gone.
   bool Next(absl::Time deadline, Event* event);
 
   // Whether nothing follows.
   bool done() const;
 
  private:
+  struct Ticket;
+
   mutable absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;

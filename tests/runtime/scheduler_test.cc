@@ -120,6 +120,23 @@ TEST(SchedulerTest, RefusesWhatCannotBeRunAndSaysWhy) {
   EXPECT_EQ(longest.choices[0].reason, FinishReason::kContext);
 }
 
+TEST(SchedulerTest, AQueueDoesNotWaitForARequestThatWasRefused) {
+  const auto scheduler = MakeScheduler(kTinyModel, 1, 0);
+  const auto queue = std::make_shared<EventQueue>();
+  EXPECT_FALSE(scheduler->Submit(MakeRequest({}, 5), queue->Callback()).ok());
+  Event event;
+  EXPECT_FALSE(queue->Next(absl::InfiniteFuture(), &event));
+  EXPECT_TRUE(queue->done());
+  ASSERT_TRUE(scheduler->Submit(MakeRequest({20}, 1), queue->Callback()).ok());
+  EXPECT_TRUE(queue->Next(absl::InfiniteFuture(), &event));
+  EXPECT_TRUE(event.last);
+  EXPECT_FALSE(queue->Next(absl::InfiniteFuture(), &event));
+
+  Request request = MakeRequest({20}, 5);
+  request.choices = std::numeric_limits<int>::max();
+  EXPECT_FALSE(Complete(*scheduler, std::move(request)).ok());
+}
+
 TEST(SchedulerTest, RefusesOptionsThatCannotBe) {
   const auto create = [](int slots, SchedulerOptions options) {
     EngineOptions engine_options;
