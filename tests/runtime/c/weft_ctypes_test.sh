@@ -1,0 +1,3 @@
+#!/bin/sh
+# With the Python that Debian has.
+exec python3 "$@"
