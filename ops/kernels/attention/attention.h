@@ -48,10 +48,10 @@ struct AttentionArgs {
   int64_t score_columns;
 };
 
-// Rows of one block: about 64 query rows share each key and value that is read.
+// Rows of one block: up to 96 query rows share each key and value that is read.
 static inline int64_t AttentionBlockRows(int64_t heads, int64_t kv_heads) {
   const int64_t group = heads / kv_heads;
-  return group >= 64 ? 1 : 64 / group;
+  return group >= 96 ? 1 : 96 / group;
 }
 
 static inline int64_t AttentionItems(int64_t rows, int64_t heads,
@@ -66,9 +66,9 @@ static inline int64_t AttentionScratchBytes(int64_t heads, int64_t kv_heads,
                                             int64_t value_dim) {
   const int64_t rows = AttentionBlockRows(heads, kv_heads) * (heads / kv_heads);
   const int64_t padded = (value_dim + 15) / 16 * 16;
-  // Outputs, one widened page of values, queries, maxima and sums.
+  // Outputs, one widened page of values, queries, sums, maxima and positions.
   const int64_t floats =
-      (rows + kPageTokens) * padded + rows * key_dim + 2 * rows;
+      (rows + kPageTokens) * padded + rows * (key_dim + 16 + 2) + 16;
   return (floats * 4 + 63) / 64 * 64;
 }
 

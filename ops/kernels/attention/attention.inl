@@ -4,49 +4,22 @@
 
 #include "ops/kernels/attention/attention.h"
 #include "ops/kernels/attention/run.inl"
+#include "ops/kernels/attention/softmax.inl"
 #include "ops/kernels/attention/tiles.inl"
 #include "ops/kernels/vector.h"
 
 namespace weft {
 namespace {
 
-constexpr int kPageVectors = kPageTokens / 16;
-
-// Scores of one row in one page to weights relative to the new maximum; returns
-// what the row's output so far must be multiplied by.
-WEFT_INLINE float OnlineSoftmax(float* scores, int visible, float* maximum,
-                                float* sum) {
-  const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const F32x16 masked = Splat(-__builtin_inff());
-  F32x16 s[kPageVectors];
-  for (int v = 0; v < kPageVectors; ++v) {
-    s[v] = Select(lane < visible - 16 * v, Load(scores + 16 * v), masked);
-  }
-  const float largest = ReduceMax(Max(Max(s[0], s[1]), Max(s[2], s[3])));
-  const float updated = largest > *maximum ? largest : *maximum;
-  for (int v = 0; v < kPageVectors; ++v) {
-    s[v] = Exp(s[v] - Splat(updated));
-    Store(scores + 16 * v, s[v]);
-  }
-  // Exp(0) is exactly 1.
-  const float factor =
-      updated == *maximum ? 1.0f : Exp(Splat(*maximum - updated))[0];
-  *sum = *sum * factor + ReduceSum((s[0] + s[1]) + (s[2] + s[3]));
-  *maximum = updated;
-  return factor;
-}
-
 template <KvType kType>
 void FusedRun(const Run& run) {
   const AttentionArgs& args = *run.args;
   // Widened pages are f32 whatever the cache holds.
   const bool widened = args.value_dim % 16 != 0;
+  const float scale = args.scale * kLog2E;
   PackQueries(run);
   ClearOutputs(run);
-  for (int64_t r = 0; r < run.rows; ++r) {
-    run.maximum[r] = -__builtin_inff();
-    run.sum[r] = 0.0f;
-  }
+  ClearSums(run);
   for (int64_t page = 0; page < run.pages; ++page) {
     const int64_t following = page + 1 < run.pages ? page + 1 : page;
     const uint8_t* keys = PageHead(run, *args.keys, page, args.key_dim);
@@ -54,28 +27,22 @@ void FusedRun(const Run& run) {
     const ValuePage values = OpenValues<kType>(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {
       const int64_t begin = TileBegin(run, tile);
-      const int64_t rows = TileBegin(run, tile + 1) - begin;
-      int most = 0;
-      for (int64_t r = 0; r < rows; ++r) {
-        const int visible = VisibleKeys(run, begin + r, page);
-        if (visible > most) most = visible;
-      }
-      if (most == 0) continue;
-      alignas(64) float p[kTileRows * kPageTokens];
-      float factor[kTileRows];
-      KeyTiles<kType>(static_cast<int>(rows), run.q + begin * args.key_dim,
-                      keys, next, args.key_dim, args.scale, p);
-      for (int64_t r = 0; r < rows; ++r) {
-        const int visible = VisibleKeys(run, begin + r, page);
-        if (visible == 0) continue;
-        factor[r] = OnlineSoftmax(p + r * kPageTokens, visible,
-                                  run.maximum + begin + r, run.sum + begin + r);
-      }
+      const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
+      const Visible visible = VisibleKeys(run, begin, rows, page);
+      if (visible.most == 0) continue;
+      alignas(64) float p[kMostTileRows * kPageTokens];
+      alignas(64) float added[kMostTileRows * 16], updated[16] = {}, factor[16];
+      float* maximum = run.maximum + begin;
+      KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, next,
+                      args.key_dim, 1.0f, p);
+      TileMaxima(p, rows, visible, scale, maximum, updated);
+      TileWeights(p, rows, scale, updated, added);
+      TileFactors(rows, updated, added, maximum, run.sum + begin * 16, factor);
       if (widened) {
-        AccumulateValues<KvType::kF32>(run, begin, rows, page, p, values,
+        AccumulateValues<KvType::kF32>(run, begin, rows, visible, p, values,
                                        factor);
       } else {
-        AccumulateValues<kType>(run, begin, rows, page, p, values, factor);
+        AccumulateValues<kType>(run, begin, rows, visible, p, values, factor);
       }
     }
   }
@@ -94,21 +61,21 @@ void ScoresRun(const Run& run) {
   PackQueries(run);
   for (int64_t tile = 0; tile < Tiles(run); ++tile) {
     const int64_t begin = TileBegin(run, tile);
-    const int64_t rows = TileBegin(run, tile + 1) - begin;
+    const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
     for (int64_t page = 0; page < run.pages; ++page) {
-      alignas(64) float p[kTileRows * kPageTokens];
+      alignas(64) float p[kMostTileRows * kPageTokens];
       const uint8_t* keys = PageHead(run, *args.keys, page, args.key_dim);
-      KeyTiles<kType>(static_cast<int>(rows), run.q + begin * args.key_dim,
-                      keys, keys, args.key_dim, args.scale, p);
-      for (int64_t r = 0; r < rows; ++r) {
+      const Visible visible = VisibleKeys(run, begin, rows, page);
+      KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, keys,
+                      args.key_dim, args.scale, p);
+      for (int r = 0; r < rows; ++r) {
         memcpy(ScoreRow(run, begin + r) + page * kPageTokens,
-               p + r * kPageTokens,
-               static_cast<size_t>(VisibleKeys(run, begin + r, page)) * 4);
+               p + r * kPageTokens, static_cast<size_t>(visible.of[r]) * 4);
       }
     }
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int r = 0; r < rows; ++r) {
       float* row = ScoreRow(run, begin + r);
-      for (int64_t i = PositionOf(run, begin + r) + 1; i < args.score_columns;
+      for (int64_t i = run.position[begin + r] + 1; i < args.score_columns;
            ++i) {
         row[i] = -__builtin_inff();
       }
@@ -119,24 +86,26 @@ void ScoresRun(const Run& run) {
 template <KvType kType>
 void ValuesRun(const Run& run) {
   const bool widened = run.args->value_dim % 16 != 0;
-  float ones[kTileRows];
+  float ones[kMostTileRows];
   for (float& one : ones) one = 1.0f;
   ClearOutputs(run);
   for (int64_t page = 0; page < run.pages; ++page) {
     const ValuePage values = OpenValues<kType>(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {
       const int64_t begin = TileBegin(run, tile);
-      const int64_t rows = TileBegin(run, tile + 1) - begin;
-      float p[kTileRows * kPageTokens];
-      for (int64_t r = 0; r < rows; ++r) {
+      const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
+      const Visible visible = VisibleKeys(run, begin, rows, page);
+      float p[kMostTileRows * kPageTokens];
+      for (int r = 0; r < rows; ++r) {
         memcpy(p + r * kPageTokens,
                ScoreRow(run, begin + r) + page * kPageTokens,
-               static_cast<size_t>(VisibleKeys(run, begin + r, page)) * 4);
+               static_cast<size_t>(visible.of[r]) * 4);
       }
       if (widened) {
-        AccumulateValues<KvType::kF32>(run, begin, rows, page, p, values, ones);
+        AccumulateValues<KvType::kF32>(run, begin, rows, visible, p, values,
+                                       ones);
       } else {
-        AccumulateValues<kType>(run, begin, rows, page, p, values, ones);
+        AccumulateValues<kType>(run, begin, rows, visible, p, values, ones);
       }
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/kernels/attention/attention.h"
+#include "ops/kernels/attention/softmax.inl"
 #include "ops/kernels/attention/tiles.inl"
 
 namespace weft {
@@ -17,17 +18,19 @@ struct Run {
   int64_t group;
   int64_t rows;
   int64_t vectors;  // of one output, rounded up
+  int64_t last;     // position that a row sees
   int64_t pages;    // that at least one row sees
   // Thread scratch.
-  float* out;      // [rows][vectors * 16]
-  float* widened;  // [64][vectors * 16], for value_dim % 16 != 0
-  float* q;        // tile by tile, [key_dim][rows of the tile]
-  float* maximum;  // [rows]
-  float* sum;      // [rows]
+  float* out;         // [rows][vectors * 16]
+  float* widened;     // [64][vectors * 16], for value_dim % 16 != 0
+  float* q;           // tile by tile, [key_dim][rows of the tile]
+  float* sum;         // [rows][16]
+  float* maximum;     // [rows], and 16 more that may be read
+  int32_t* position;  // [rows]
 };
 
 WEFT_INLINE int64_t Tiles(const Run& run) {
-  return (run.rows + kTileRows - 1) / kTileRows;
+  return run.rows <= kMostTileRows ? 1 : (run.rows + kTileRows - 1) / kTileRows;
 }
 
 WEFT_INLINE int64_t TileBegin(const Run& run, int64_t tile) {
@@ -42,16 +45,21 @@ WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
   return run.kv_head * run.group + row % run.group;
 }
 
-WEFT_INLINE int64_t PositionOf(const Run& run, int64_t row) {
-  return run.args->positions[TokenOf(run, row)];
-}
-
-// Keys of the page that the row sees, 0 to 64.
-WEFT_INLINE int VisibleKeys(const Run& run, int64_t row, int64_t page) {
-  const int64_t visible = PositionOf(run, row) + 1 - page * kPageTokens;
-  return static_cast<int>(visible < 0             ? 0
-                          : visible > kPageTokens ? kPageTokens
-                                                  : visible);
+WEFT_INLINE Visible VisibleKeys(const Run& run, int64_t begin, int rows,
+                                int64_t page) {
+  Visible visible;
+  visible.least = kPageTokens;
+  visible.most = 0;
+  for (int r = 0; r < rows; ++r) {
+    const int64_t n = run.position[begin + r] + 1 - page * kPageTokens;
+    const int seen = static_cast<int>(n < 0             ? 0
+                                      : n > kPageTokens ? kPageTokens
+                                                        : n);
+    visible.of[r] = seen;
+    if (seen < visible.least) visible.least = seen;
+    if (seen > visible.most) visible.most = seen;
+  }
+  return visible;
 }
 
 WEFT_INLINE const uint8_t* PageHead(const Run& run, const KvState& state,
@@ -71,16 +79,20 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
   run.group = args.heads / args.kv_heads;
   run.rows = (token_end - token_begin) * run.group;
   run.vectors = (args.value_dim + 15) / 16;
-  int64_t last = 0;
+  run.last = 0;
   for (int64_t t = token_begin; t < token_end; ++t) {
-    if (args.positions[t] > last) last = args.positions[t];
+    if (args.positions[t] > run.last) run.last = args.positions[t];
   }
-  run.pages = last / kPageTokens + 1;
+  run.pages = run.last / kPageTokens + 1;
   run.out = reinterpret_cast<float*>(scratch);
   run.widened = run.out + run.rows * run.vectors * 16;
   run.q = run.widened + kPageTokens * run.vectors * 16;
-  run.maximum = run.q + run.rows * args.key_dim;
-  run.sum = run.maximum + run.rows;
+  run.sum = run.q + run.rows * args.key_dim;
+  run.maximum = run.sum + run.rows * 16;
+  run.position = reinterpret_cast<int32_t*>(run.maximum + run.rows + 16);
+  for (int64_t r = 0; r < run.rows; ++r) {
+    run.position[r] = args.positions[TokenOf(run, r)];
+  }
   return run;
 }
 
@@ -106,15 +118,24 @@ WEFT_INLINE void ClearOutputs(const Run& run) {
   }
 }
 
-// y = out * factor of the row.
-WEFT_INLINE void StoreOutputs(const Run& run, const float* divisor) {
+WEFT_INLINE void ClearSums(const Run& run) {
+  for (int64_t r = 0; r < run.rows; ++r) {
+    Store(run.sum + r * 16, F32x16{});
+    run.maximum[r] = -__builtin_inff();
+  }
+  for (int i = 0; i < 16; ++i) run.maximum[run.rows + i] = 0.0f;
+}
+
+// y = out / the row's sum, if there are sums.
+WEFT_INLINE void StoreOutputs(const Run& run, const float* sum) {
   const AttentionArgs& args = *run.args;
   for (int64_t r = 0; r < run.rows; ++r) {
     float* y = reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(args.y) +
                                         TokenOf(run, r) * args.y_row_bytes) +
                HeadOf(run, r) * args.value_dim;
     const float* out = run.out + r * run.vectors * 16;
-    const F32x16 factor = Splat(divisor == nullptr ? 1.0f : 1.0f / divisor[r]);
+    const F32x16 factor =
+        Splat(sum == nullptr ? 1.0f : 1.0f / ReduceSum(Load(sum + r * 16)));
     for (int64_t i = 0; i < args.value_dim; i += 16) {
       const F32x16 v = Load(out + i) * factor;
       if (i + 16 <= args.value_dim) {
@@ -134,13 +155,9 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
   const int64_t dims = args.value_dim;
   const uint8_t* head = PageHead(run, *args.values, page, dims);
   if (dims % 16 != 0) {
-    int64_t last = 0;
-    for (int64_t r = 0; r < run.rows; r += run.group) {
-      const int visible = VisibleKeys(run, r, page);
-      if (visible > last) last = visible;
-    }
     const int64_t stride = run.vectors * 16;
-    for (int64_t key = 0; key < last; ++key) {
+    for (int64_t key = 0; key < kPageTokens; ++key) {
+      if (page * kPageTokens + key > run.last) break;
       for (int64_t v = 0; v * kLanes < dims; ++v) {
         const int64_t left = dims - v * kLanes;
         uint8_t part[64] = {};
@@ -164,27 +181,22 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
 // go through one tile; what only some rows see, on the page where they end,
 // goes row by row.
 template <KvType kType>
-WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int64_t rows,
-                                  int64_t page_index, const float* p,
+WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int rows,
+                                  const Visible& visible, const float* p,
                                   const ValuePage& page, const float* factor) {
   const int64_t stride = run.vectors * 16;
   const int vectors = static_cast<int>(stride / kLanes);
   const float one = 1.0f;
   float* out = run.out + begin * stride;
-  int shared = kPageTokens;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int visible = VisibleKeys(run, begin + r, page_index);
-    if (visible < shared) shared = visible;
-  }
+  const int shared = visible.least;
   if (shared > 0) {
-    ValueTiles<kType>(static_cast<int>(rows), vectors, p, page, 0, shared,
-                      factor, out, stride);
+    ValueTiles<kType>(rows, vectors, p, page, 0, shared, factor, out, stride);
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    const int visible = VisibleKeys(run, begin + r, page_index);
-    if (visible > shared) {
+  if (shared == kPageTokens) return;
+  for (int r = 0; r < rows; ++r) {
+    if (visible.of[r] > shared) {
       ValueVectors<kType, 1>(vectors, p + r * kPageTokens, page, shared,
-                             visible, shared > 0 ? &one : factor + r,
+                             visible.of[r], shared > 0 ? &one : factor + r,
                              out + r * stride, stride);
     }
   }

@@ -18,6 +18,12 @@ constexpr int kTileVectors = 4;
 constexpr int kTileVectors = 2;
 #endif
 constexpr int kTileRows = 6;
+// A few rows take one tile, of half as many vectors.
+constexpr int kMostTileRows = 8;
+
+constexpr int VectorsOfRows(int rows) {
+  return rows <= kTileRows ? kTileVectors : kTileVectors / 2;
+}
 
 template <KvType kType>
 WEFT_INLINE Native LoadElements(const uint8_t* p) {
@@ -171,20 +177,21 @@ __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
 }
 
 // Run-time number of rows to a tile of that many.
-template <KvType kType, int R = kTileRows>
+template <KvType kType, int R = kMostTileRows>
 WEFT_INLINE void KeyTiles(int rows, const float* q, const uint8_t* head,
                           const uint8_t* next, int64_t dims, float scale,
                           float* scores) {
   if (rows == R) {
-    for (int v = 0; v < kPageTokens / kLanes; v += kTileVectors) {
-      KeyTile<kType, R, kTileVectors>(q, head, next, dims, v, scale, scores);
+    constexpr int kVectors = VectorsOfRows(R);
+    for (int v = 0; v < kPageTokens / kLanes; v += kVectors) {
+      KeyTile<kType, R, kVectors>(q, head, next, dims, v, scale, scores);
     }
   } else if constexpr (R > 1) {
     KeyTiles<kType, R - 1>(rows, q, head, next, dims, scale, scores);
   }
 }
 
-template <KvType kType, int R, int V = kTileVectors>
+template <KvType kType, int R, int V = VectorsOfRows(R)>
 WEFT_INLINE void ValueVectors(int vectors, const float* p,
                               const ValuePage& page, int begin, int end,
                               const float* factor, float* out,
@@ -206,7 +213,7 @@ WEFT_INLINE void ValueVectors(int vectors, const float* p,
   }
 }
 
-template <KvType kType, int R = kTileRows>
+template <KvType kType, int R = kMostTileRows>
 WEFT_INLINE void ValueTiles(int rows, int vectors, const float* p,
                             const ValuePage& page, int begin, int end,
                             const float* factor, float* out,

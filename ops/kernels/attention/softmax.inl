@@ -1,0 +1,97 @@
+// Online softmax of one tile of rows and one page, in three steps: the rows' new
+// maxima, weights relative to them, and what outputs and sums so far must be
+// multiplied by. Maxima are those of scale * log2(e) * score, since powers of
+// two are the cheaper exponential.
+//
+// A row's maximum and the 16 partial sums of its weights depend on its scores
+// alone, and every step takes lanes as IEEE 754 says: the same bits on every
+// instruction set.
+#pragma once
+
+#include "ops/kernels/attention/tiles.inl"
+#include "ops/kernels/kv_layout.h"
+#include "ops/kernels/vector.h"
+
+namespace weft {
+namespace {
+
+constexpr int kPageVectors = kPageTokens / 16;
+constexpr float kLog2E = 1.44269504088896341f;
+
+// Keys of a page that the rows of a tile see, 0 to 64 each.
+struct Visible {
+  int least, most;
+  int of[kMostTileRows];
+};
+
+// 2^x within 2 ulp, for x <= 0: a polynomial in x - n, |x - n| <= 1/2, times
+// 2^n. The polynomial, exact at 0, has the least relative error of its degree
+// (9e-8), found by iteration. 0 below -126 (no subnormal results), NaN for NaN.
+WEFT_INLINE F32x16 Exp2(F32x16 x) {
+  const I32x16 tiny = Less(x, Splat(-126.0f));
+  const F32x16 bounded = Select(tiny, F32x16{}, x);
+  // The integer in the low bits of the sum, as in RoundToInt.
+  const F32x16 magic = Splat(12582912.0f);
+  const F32x16 sum = bounded + magic;
+  const F32x16 r = bounded - (sum - magic);
+  F32x16 p = Splat(0.001326459966619499f);
+  p = MultiplyAdd(p, r, Splat(0.009671511030621308f));
+  p = MultiplyAdd(p, r, Splat(0.05550734042162351f));
+  p = MultiplyAdd(p, r, Splat(0.24022242134775817f));
+  p = MultiplyAdd(p, r, Splat(0.693146977506009f));
+  p = MultiplyAdd(p, r, Splat(1.0f));
+  const I32x16 exponent = (reinterpret_cast<I32x16>(sum) << 23) + 0x3f800000;
+  return Select(tiny, F32x16{}, p * reinterpret_cast<F32x16>(exponent));
+}
+
+// Scores [rows][64] that a row may not see become -infinity. updated[r] =
+// max(maximum[r], scale * the largest score).
+WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
+                            float scale, const float* maximum, float* updated) {
+  const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const F32x16 masked = Splat(-__builtin_inff());
+  for (int r = 0; r < rows; ++r, scores += kPageTokens) {
+    F32x16 s[kPageVectors];
+    for (int v = 0; v < kPageVectors; ++v) {
+      s[v] = Load(scores + 16 * v);
+      if (visible.least < kPageTokens) {
+        s[v] = Select(lane < visible.of[r] - 16 * v, s[v], masked);
+        Store(scores + 16 * v, s[v]);
+      }
+    }
+    const float largest =
+        scale * ReduceMax(Max(Max(s[0], s[1]), Max(s[2], s[3])));
+    updated[r] = largest > maximum[r] ? largest : maximum[r];
+  }
+}
+
+// Scores to weights, in place. added[r][16] are partial sums of a row.
+WEFT_INLINE void TileWeights(float* scores, int rows, float scale,
+                             const float* updated, float* added) {
+  for (int r = 0; r < rows; ++r, scores += kPageTokens) {
+    F32x16 p[kPageVectors];
+    for (int v = 0; v < kPageVectors; ++v) {
+      p[v] = Exp2(MultiplyAdd(Load(scores + 16 * v), Splat(scale),
+                              Splat(-updated[r])));
+      Store(scores + 16 * v, p[v]);
+    }
+    Store(added + 16 * r, (p[0] + p[1]) + (p[2] + p[3]));
+  }
+}
+
+// factor[r] = 2^(maximum[r] - updated[r]); takes over the new maxima and adds
+// to the sums [rows][16]. All arrays of maxima and factors can be read up to
+// 16 lanes.
+WEFT_INLINE void TileFactors(int rows, const float* updated, const float* added,
+                             float* maximum, float* sum, float* factor) {
+  // Exp2(0) is exactly 1.
+  Store(factor, Exp2(Load(maximum) - Load(updated)));
+  for (int r = 0; r < rows; ++r) {
+    maximum[r] = updated[r];
+    Store(sum + 16 * r, MultiplyAdd(Load(sum + 16 * r), Splat(factor[r]),
+                                    Load(added + 16 * r)));
+  }
+}
+
+}  // namespace
+}  // namespace weft
