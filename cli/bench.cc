@@ -2,9 +2,11 @@
 //
 // Prefill: `batch` prompts of random tokens, one sequence after the other, as
 // many tokens in a step as the plan takes. Decode: `batch` sequences, each from
-// an empty context and one first token, grow together by the most likely token,
-// one token of each per step. Rates are totals over the batch. One run of each
-// comes before those that count: it pays for the first touch of memory.
+// one first token behind `depth` random ones (0: an empty context), grow
+// together by the most likely token, one token of each per step. Rates are
+// totals over the batch. One run of each comes before those that count: it pays
+// for the first touch of memory. The context is filled once, behind the
+// prefills, and every run begins at its end.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -26,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 struct Flags {
   std::string model;
-  int64_t prompt = 256, generate = 32, batch = 1, repeat = 5;
+  int64_t prompt = 256, generate = 32, depth = 0, batch = 1, repeat = 5;
   bool limits = false, json = false;
   CompileFlags compile;
 };
@@ -71,6 +73,19 @@ class Bench {
     return flags_.batch * flags_.prompt / std::max(seconds, 1e-9);
   }
 
+  // Brings every sequence to `depth` tokens.
+  absl::Status FillContexts() {
+    const std::vector<int32_t> tokens = RandomTokens(flags_.depth, vocabulary_);
+    for (int64_t slot = 0; slot < flags_.batch; ++slot) {
+      contexts_.push_back(std::make_unique<Session>(
+          engine_.plan(), &engine_.executor(), &engine_.cache(),
+          static_cast<int32_t>(slot)));
+      if (absl::Status s = contexts_.back()->Append(tokens); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  // After FillContexts. Tokens per second.
   absl::StatusOr<double> Decode() {
     const int64_t n = flags_.batch;
     std::vector<int32_t> ids(n, first_), positions(n), slots(n), rows(n);
@@ -79,9 +94,11 @@ class Bench {
     allocations_ = AllocationCount();
     absl::Status status;
     for (int64_t step = 0; step < flags_.generate && status.ok(); ++step) {
-      std::fill(positions.begin(), positions.end(), static_cast<int>(step));
+      const int64_t position = flags_.depth + step;
+      std::fill(positions.begin(), positions.end(),
+                static_cast<int32_t>(position));
       for (int64_t i = 0; i < n && status.ok(); ++i) {
-        status = engine_.cache().Reserve(slots[i], step + 1);
+        status = engine_.cache().Reserve(slots[i], position + 1);
       }
       if (!status.ok()) break;
       status =
@@ -94,7 +111,6 @@ class Bench {
     }
     allocations_ = AllocationCount() - allocations_;
     const double seconds = Seconds(start);
-    for (int32_t slot : slots) engine_.cache().Release(slot).IgnoreError();
     if (!status.ok()) return status;
     return n * flags_.generate / std::max(seconds, 1e-9);
   }
@@ -109,6 +125,7 @@ class Bench {
   std::vector<int32_t> prompt_;
   int32_t first_;
   std::vector<float> logits_;
+  std::vector<std::unique_ptr<Session>> contexts_;
   int64_t allocations_ = 0;
 };
 
@@ -144,8 +161,9 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
       StepCost(plan.BucketFor(chunk), {chunk, 1, flags.prompt}).operations;
   const double bytes =
       json["decode_tokens_per_second"]["median"].get<double>() / flags.batch *
-      StepCost(plan.BucketFor(flags.batch),
-               {flags.batch, flags.batch, (flags.generate + 1) / 2})
+      StepCost(
+          plan.BucketFor(flags.batch),
+          {flags.batch, flags.batch, flags.depth + (flags.generate + 1) / 2})
           .bytes;
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
@@ -164,6 +182,9 @@ absl::Status Check(const Flags& flags) {
     if (value < 1 || value > (1 << 20)) {
       return UsageError(absl::StrCat(name, ": want a number from 1"));
     }
+  }
+  if (flags.depth < 0 || flags.depth > (1 << 20)) {
+    return UsageError("--depth: want a number from 0");
   }
   return absl::OkStatus();
 }
@@ -202,23 +223,23 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
     return UsageError(absl::StrCat("--batch: the largest bucket takes ",
                                    plan.max_tokens(), " tokens in a step"));
   }
-  if (std::max(flags.prompt, flags.generate) > plan.context()) {
+  if (std::max(flags.prompt, flags.depth + flags.generate) > plan.context()) {
     return UsageError(absl::StrCat(
-        "bench: --prompt and --generate must fit the context of ",
+        "bench: --prompt, and --depth and --generate, must fit the context of ",
         plan.context(), " positions: choose less, or a larger --context"));
   }
   Bench bench(engine->get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
-  for (int64_t run = 0; run <= flags.repeat; ++run) {
-    if (progress) progress(static_cast<double>(run) / (flags.repeat + 1));
-    absl::StatusOr<double> p = bench.Prefill();
-    if (!p.ok()) return p.status();
-    absl::StatusOr<double> d = bench.Decode();
-    if (!d.ok()) return d.status();
-    if (run == 0) continue;
-    prefill.push_back(*p);
-    decode.push_back(*d);
+  const int64_t runs = flags.repeat + 1;
+  for (int64_t run = 0; run < 2 * runs; ++run) {
+    if (progress) progress(static_cast<double>(run) / (2 * runs));
+    if (run == runs) {
+      if (absl::Status s = bench.FillContexts(); !s.ok()) return s;
+    }
+    absl::StatusOr<double> rate = run < runs ? bench.Prefill() : bench.Decode();
+    if (!rate.ok()) return rate.status();
+    if (run % runs > 0) (run < runs ? prefill : decode).push_back(*rate);
   }
   if (progress) progress(1.0);
   const auto rates = [](const std::vector<double>& all) -> Json {
@@ -233,6 +254,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
                {"isa", Name(plan.options.isa)},
                {"prompt", flags.prompt},
                {"generate", flags.generate},
+               {"depth", flags.depth},
                {"batch", flags.batch},
                {"repeat", flags.repeat},
                {"allocations_per_decode_step",
@@ -264,6 +286,8 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
   };
   add("--prompt", flags->prompt, "tokens of each prompt");
   add("--generate", flags->generate, "tokens generated by each sequence");
+  add("--depth", flags->depth,
+      "tokens already in each sequence where generation begins");
   add("--batch", flags->batch, "sequences at a time");
   add("--repeat", flags->repeat, "runs that count");
   command->add_flag("--limits", flags->limits,

@@ -25,12 +25,11 @@ KvPlace PlaceOf(const ValueType& type, const KvState& state, int32_t slot,
   const int64_t head_dim = type.shape[2].value;
   const int64_t at = position % kPageTokens;
   const bool keys = type.layout == "keys";
+  const KvType kv = KvTypeOf(type.dtype);
   KvPlace place;
-  place.head = KvPage(state, slot, position) +
-               head * KvHeadBytes(KvTypeOf(type.dtype), head_dim);
-  place.element = keys ? d * kPageTokens + at : at * head_dim + d;
-  place.scale =
-      keys ? d / 32 * kPageTokens + at : at * (head_dim / 32) + d / 32;
+  place.head = KvPage(state, slot, position) + head * KvHeadBytes(kv, head_dim);
+  place.element = KvElement(kv, keys, head_dim, at, d);
+  place.scale = KvElement(KvType::kF16, keys, head_dim / 32, at, d / 32);
   return place;
 }
 
@@ -151,6 +150,10 @@ void WriteKv(const ValueType& type, const KvState& state, int32_t slot,
       case DType::kBF16: {
         const uint16_t bits = F32ToBF16(x);
         std::memcpy(at.head + at.element * 2, &bits, 2);
+        const bool half_pair = d % 2 == 0 && d + 1 == head_dim;
+        if (half_pair && type.layout == "keys") {
+          std::memset(at.head + at.element * 2 + 2, 0, 2);
+        }
         break;
       }
       case DType::kQ8_0: {

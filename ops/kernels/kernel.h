@@ -17,12 +17,15 @@ constexpr int kPageTokens = 64;
 // Position p of sequence slot s lies in page
 //   page_table[s * pages_per_sequence + p / kPageTokens]
 // at place p % kPageTokens. One page holds, for every KV head in order:
-//   keys    f32/f16/bf16: [head_dim][kPageTokens], transposed, so that 64
-//   scores
+//   keys    f32/f16: [head_dim][kPageTokens], transposed, so that 64 scores
 //           are computed lane by lane
+//           bf16: [head_dim / 2][kPageTokens][2], pairs of dimensions side by
+//           side, as dot products of bfloat16 take them; of an odd head_dim
+//           the last pair ends in 0
 //           q8_0: int8 [head_dim][kPageTokens], then f16 scales
 //           [head_dim / 32][kPageTokens]
-//   values  f32/f16/bf16: [kPageTokens][head_dim]
+//   values  f32/f16: [kPageTokens][head_dim]
+//           bf16: [kPageTokens / 2][head_dim][2], pairs of positions
 //           q8_0: int8 [kPageTokens][head_dim], then f16 scales
 //           [kPageTokens][head_dim / 32]
 struct KvState {

@@ -22,9 +22,21 @@ static inline int KvElementBytes(KvType type) {
 // Bytes of one head in one page, the same for keys and values. kQ8_0 requires
 // head_dim % 32 == 0.
 static inline int64_t KvHeadBytes(KvType type, int64_t head_dim) {
+  if (type == KvType::kBF16) head_dim += head_dim % 2;
   const int64_t scales =
       type == KvType::kQ8_0 ? head_dim / 32 * kPageTokens * 2 : 0;
   return head_dim * kPageTokens * KvElementBytes(type) + scales;
+}
+
+// Where dimension d at place `at` of a page stands, in elements from the head's
+// first; the scales of kQ8_0, one for 32 dimensions, like f32 behind these.
+static inline int64_t KvElement(KvType type, bool keys, int64_t head_dim,
+                                int64_t at, int64_t d) {
+  if (type == KvType::kBF16) {
+    return keys ? (d / 2 * kPageTokens + at) * 2 + d % 2
+                : (at / 2 * head_dim + d) * 2 + at % 2;
+  }
+  return keys ? d * kPageTokens + at : at * head_dim + d;
 }
 
 // The page that holds `position` of sequence slot `sequence`.

@@ -36,6 +36,14 @@ WEFT_INLINE Native NativeWidenBF16(const void* p) {
       0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, v), 16));
 }
 
+// Of 16 pairs of BF16 the first halves (which = 0) or the second (1).
+WEFT_INLINE Native NativeWidenHalfPairs(const void* p, int which) {
+  const __m512i v = _mm512_sll_epi32(_mm512_loadu_si512(p),
+                                     _mm_cvtsi32_si128(16 - 16 * which));
+  return _mm512_castsi512_ps(
+      _mm512_and_si512(v, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
+}
+
 WEFT_INLINE Native NativeWidenI8(const void* p) {
   const __m128i v = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return _mm512_maskz_cvtepi32_ps(0xffff,
@@ -68,6 +76,14 @@ WEFT_INLINE Native NativeWidenBF16(const void* p) {
   return vreinterpretq_f32_u32(vshll_n_u16(v, 16));
 }
 
+// Of 4 pairs of BF16 the first halves (which = 0) or the second (1).
+WEFT_INLINE Native NativeWidenHalfPairs(const void* p, int which) {
+  uint32x4_t v;
+  memcpy(&v, p, sizeof(v));
+  v = vshlq_u32(v, vdupq_n_s32(16 - 16 * which));
+  return vreinterpretq_f32_u32(vandq_u32(v, vdupq_n_u32(0xffff0000)));
+}
+
 WEFT_INLINE Native NativeWidenI8(const void* p) {
   int32_t word;
   memcpy(&word, p, sizeof(word));
@@ -96,6 +112,15 @@ WEFT_INLINE Native NativeWidenF16(const void* p) {
 WEFT_INLINE Native NativeWidenBF16(const void* p) {
   const __m128i v = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+
+// Of 8 pairs of BF16 the first halves (which = 0) or the second (1).
+WEFT_INLINE Native NativeWidenHalfPairs(const void* p, int which) {
+  const __m256i v =
+      _mm256_sll_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)),
+                       _mm_cvtsi32_si128(16 - 16 * which));
+  return _mm256_castsi256_ps(
+      _mm256_and_si256(v, _mm256_set1_epi32(static_cast<int>(0xffff0000))));
 }
 
 WEFT_INLINE Native NativeWidenI8(const void* p) {

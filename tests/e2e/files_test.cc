@@ -233,10 +233,11 @@ TEST(Synth, ABadShapeFileIsAFailure) {
 }
 
 TEST(Bench, JsonHasTheKeysOfTheContract) {
-  for (const char* batch : {"1", "3"}) {
-    const nlohmann::json json =
-        WeftJson({"bench", "--prompt", "16", "--generate", "8", "--batch",
-                  batch, "--repeat", "2", "--limits", "--json"});
+  for (const auto& [batch, depth] : {std::pair("1", "0"), {"3", "70"}}) {
+    const nlohmann::json json = WeftJson(
+        {"bench", "--prompt", "16", "--generate", "8", "--depth", depth,
+         "--batch", batch, "--repeat", "2", "--limits", "--json"});
+    EXPECT_EQ(json["depth"].dump(), depth);
     for (const char* rate :
          {"prefill_tokens_per_second", "decode_tokens_per_second"}) {
       EXPECT_GT(json[rate]["min"], 0);

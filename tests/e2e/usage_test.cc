@@ -71,6 +71,8 @@ TEST(Usage, WrongUseExitsWithTwo) {
        "64"},
       {"bench", "--repeat", "0"},
       {"bench", "--batch", "513"},
+      {"bench", "--depth", "-1"},
+      {"bench", "--depth", "100000"},
       {"bench", "--prompt", "100000"},
       {"synth", "--shape", "tinyllama-1.1b", "-o", "x"},
       {"synth", "--shape", "no-such", "--type", "Q4_0", "-o", "x"},

@@ -10,8 +10,8 @@
 // 2022, arXiv:2205.14135). A page of 64 positions is one step, pages in order.
 // Within it each score is one chain of fused multiply-adds over d, and each
 // output one chain over p, so a row's bits do not depend on which rows share a
-// call, a block or a thread, nor on the instruction set. A row never multiplies
-// a value that it may not see.
+// call, a block or a thread, nor on the instruction set (but for products of
+// bfloat16, below). A row never multiplies a value that it may not see.
 //
 // Work is cut into items, one KV head for one block of rows; a caller may split
 // items [0, AttentionItems) over threads as it likes. Items of one head are
@@ -83,5 +83,10 @@ struct AttentionKernels {
 extern const AttentionKernels kAttentionKernelsAvx2;
 extern const AttentionKernels kAttentionKernelsAvx512;
 extern const AttentionKernels kAttentionKernelsNeon;
+
+// The fused kernel for kBF16 in products of bfloat16, on AVX-512 BF16: queries
+// and weights are rounded to it, so its bits are its own.
+void AttentionBf16Pairs(const AttentionArgs& args, int64_t item_begin,
+                        int64_t item_end, uint8_t* thread_scratch);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/kernels/attention/attention.h"
+#include "ops/kernels/attention/fused.inl"
 #include "ops/kernels/attention/run.inl"
 #include "ops/kernels/attention/softmax.inl"
 #include "ops/kernels/attention/tiles.inl"
@@ -11,43 +12,43 @@
 namespace weft {
 namespace {
 
+// Products of elements widened to f32: see FusedRun.
 template <KvType kType>
-void FusedRun(const Run& run) {
-  const AttentionArgs& args = *run.args;
-  // Widened pages are f32 whatever the cache holds.
-  const bool widened = args.value_dim % 16 != 0;
-  const float scale = args.scale * kLog2E;
-  PackQueries(run);
-  ClearOutputs(run);
-  ClearSums(run);
-  for (int64_t page = 0; page < run.pages; ++page) {
+class WidenedProducts {
+ public:
+  static void PackQueries(const Run& run) { weft::PackQueries(run); }
+
+  WidenedProducts(const Run& run, int64_t page)
+      : run_(run), values_(OpenValues<kType>(run, page)) {
+    const AttentionArgs& args = *run.args;
     const int64_t following = page + 1 < run.pages ? page + 1 : page;
-    const uint8_t* keys = PageHead(run, *args.keys, page, args.key_dim);
-    const uint8_t* next = PageHead(run, *args.keys, following, args.key_dim);
-    const ValuePage values = OpenValues<kType>(run, page);
-    for (int64_t tile = 0; tile < Tiles(run); ++tile) {
-      const int64_t begin = TileBegin(run, tile);
-      const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
-      const Visible visible = VisibleKeys(run, begin, rows, page);
-      if (visible.most == 0) continue;
-      alignas(64) float p[kMostTileRows * kPageTokens];
-      alignas(64) float added[kMostTileRows * 16], updated[16] = {}, factor[16];
-      float* maximum = run.maximum + begin;
-      KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, next,
-                      args.key_dim, 1.0f, p);
-      TileMaxima(p, rows, visible, scale, maximum, updated);
-      TileWeights(p, rows, scale, updated, added);
-      TileFactors(rows, updated, added, maximum, run.sum + begin * 16, factor);
-      if (widened) {
-        AccumulateValues<KvType::kF32>(run, begin, rows, visible, p, values,
-                                       factor);
-      } else {
-        AccumulateValues<kType>(run, begin, rows, visible, p, values, factor);
-      }
-    }
+    keys_ = PageHead(run, *args.keys, page, args.key_dim);
+    next_keys_ = PageHead(run, *args.keys, following, args.key_dim);
   }
-  StoreOutputs(run, run.sum);
-}
+
+  void Scores(int64_t begin, int rows, float* scores) const {
+    const int64_t dims = run_.args->key_dim;
+    KeyTiles<kType>(rows, run_.q + begin * dims, keys_, next_keys_, dims, 1.0f,
+                    scores);
+  }
+
+  static void Weights(float* scores, int rows, float scale,
+                      const float* updated, float* added) {
+    TileWeights(scores, rows, scale, updated, added);
+  }
+
+  void Outputs(int64_t begin, int rows, const Visible& visible,
+               const float* weights, const float* factor) const {
+    AccumulateValues<kType>(run_, begin, rows, visible, weights, values_,
+                            factor);
+  }
+
+ private:
+  const Run& run_;
+  const ValuePage values_;
+  const uint8_t* keys_;
+  const uint8_t* next_keys_;
+};
 
 WEFT_INLINE float* ScoreRow(const Run& run, int64_t row) {
   const AttentionArgs& args = *run.args;
@@ -85,7 +86,6 @@ void ScoresRun(const Run& run) {
 
 template <KvType kType>
 void ValuesRun(const Run& run) {
-  const bool widened = run.args->value_dim % 16 != 0;
   float ones[kMostTileRows];
   for (float& one : ones) one = 1.0f;
   ClearOutputs(run);
@@ -101,12 +101,7 @@ void ValuesRun(const Run& run) {
                ScoreRow(run, begin + r) + page * kPageTokens,
                static_cast<size_t>(visible.of[r]) * 4);
       }
-      if (widened) {
-        AccumulateValues<KvType::kF32>(run, begin, rows, visible, p, values,
-                                       ones);
-      } else {
-        AccumulateValues<kType>(run, begin, rows, visible, p, values, ones);
-      }
+      AccumulateValues<kType>(run, begin, rows, visible, p, values, ones);
     }
   }
   StoreOutputs(run, nullptr);
@@ -117,7 +112,7 @@ enum class Part { kFused, kScores, kValues };
 template <Part kPart, KvType kType>
 WEFT_INLINE void RunPart(const Run& run) {
   if (kPart == Part::kFused) {
-    FusedRun<kType>(run);
+    FusedRun<WidenedProducts<kType>>(run);
   } else if (kPart == Part::kScores) {
     ScoresRun<kType>(run);
   } else {
@@ -128,35 +123,19 @@ WEFT_INLINE void RunPart(const Run& run) {
 template <Part kPart>
 void RunItems(const AttentionArgs& args, int64_t begin, int64_t end,
               uint8_t* thread_scratch) {
-  const int64_t block = AttentionBlockRows(args.heads, args.kv_heads);
-  const int64_t blocks = (args.rows + block - 1) / block;
-  for (int64_t item = begin; item < end; ++item) {
-    const int64_t token_begin = item % blocks * block;
-    int64_t token_end = token_begin + block;
-    if (token_end > args.rows) token_end = args.rows;
-    for (int64_t t = token_begin; t < token_end;) {
-      int64_t stop = t + 1;
-      while (stop < token_end && args.sequence[stop] == args.sequence[t]) {
-        ++stop;
-      }
-      const Run run = StartRun(args, item / blocks, t, stop, thread_scratch);
-      switch (args.type) {
-        case KvType::kF32:
-          RunPart<kPart, KvType::kF32>(run);
-          break;
-        case KvType::kF16:
-          RunPart<kPart, KvType::kF16>(run);
-          break;
-        case KvType::kBF16:
-          RunPart<kPart, KvType::kBF16>(run);
-          break;
-        case KvType::kQ8_0:
-          RunPart<kPart, KvType::kQ8_0>(run);
-          break;
-      }
-      t = stop;
+  const auto run_any = [](const Run& run) {
+    switch (run.args->type) {
+      case KvType::kF32:
+        return RunPart<kPart, KvType::kF32>(run);
+      case KvType::kF16:
+        return RunPart<kPart, KvType::kF16>(run);
+      case KvType::kBF16:
+        return RunPart<kPart, KvType::kBF16>(run);
+      case KvType::kQ8_0:
+        return RunPart<kPart, KvType::kQ8_0>(run);
     }
-  }
+  };
+  ForRuns(args, begin, end, thread_scratch, run_any);
 }
 
 constexpr AttentionKernels kAttentionKernels = {

@@ -89,9 +89,10 @@ class AttentionNode : public Kernel {
 
 class AttentionRow : public KernelRow {
  public:
-  AttentionRow(const char* op, Isa isa, RunFunction run)
-      : KernelRow(absl::StrCat(op, "_any_64_", Name(isa)), op, isa, "",
-                  "pages in order"),
+  AttentionRow(const char* op, Isa isa, RunFunction run,
+               const char* type = "any", const char* order = "pages in order")
+      : KernelRow(absl::StrCat(op, "_", type, "_64_", Name(isa)), op, isa, "",
+                  order),
         run_(run) {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
@@ -108,9 +109,28 @@ class AttentionRow : public KernelRow {
   RunFunction run_;
 };
 
+#if defined(__x86_64__)
+// Rounds queries and weights to bfloat16, as the cache is.
+class Bf16PairsRow : public AttentionRow {
+ public:
+  Bf16PairsRow()
+      : AttentionRow("attention", Isa::kAvx512Bf16, AttentionBf16Pairs, "bf16",
+                     "pages in order, bfloat16 pairs") {}
+
+  std::string Refuses(const NodeView& view) const override {
+    return view.input(1).type.dtype == DType::kBF16 ? ""
+                                                    : "reads a cache of bf16";
+  }
+  double tolerance() const override { return 0.05; }
+};
+#endif
+
 }  // namespace
 
 void AddAttentionKernels(KernelRows* rows) {
+#if defined(__x86_64__)
+  rows->push_back(std::make_unique<Bf16PairsRow>());
+#endif
   for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const AttentionKernels* kernels = KernelsFor(isa);
     if (kernels == nullptr) continue;

@@ -18,8 +18,9 @@ struct Run {
   int64_t group;
   int64_t rows;
   int64_t vectors;  // of one output, rounded up
-  int64_t last;     // position that a row sees
-  int64_t pages;    // that at least one row sees
+  int64_t first;    // of the rows' positions
+  int64_t last;
+  int64_t pages;  // that at least one row sees
   // Thread scratch.
   float* out;         // [rows][vectors * 16]
   float* widened;     // [64][vectors * 16], for value_dim % 16 != 0
@@ -47,9 +48,8 @@ WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
 
 WEFT_INLINE Visible VisibleKeys(const Run& run, int64_t begin, int rows,
                                 int64_t page) {
-  Visible visible;
-  visible.least = kPageTokens;
-  visible.most = 0;
+  if (run.first + 1 >= (page + 1) * kPageTokens) return kWholePage;
+  Visible visible = {kPageTokens, 0, {}};
   for (int r = 0; r < rows; ++r) {
     const int64_t n = run.position[begin + r] + 1 - page * kPageTokens;
     const int seen = static_cast<int>(n < 0             ? 0
@@ -79,8 +79,9 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
   run.group = args.heads / args.kv_heads;
   run.rows = (token_end - token_begin) * run.group;
   run.vectors = (args.value_dim + 15) / 16;
-  run.last = 0;
-  for (int64_t t = token_begin; t < token_end; ++t) {
+  run.first = run.last = args.positions[token_begin];
+  for (int64_t t = token_begin + 1; t < token_end; ++t) {
+    if (args.positions[t] < run.first) run.first = args.positions[t];
     if (args.positions[t] > run.last) run.last = args.positions[t];
   }
   run.pages = run.last / kPageTokens + 1;
@@ -96,6 +97,35 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
   return run;
 }
 
+// Calls run_one with every run of items [begin, end).
+template <class RunOne>
+WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
+                         uint8_t* thread_scratch, RunOne run_one) {
+  const int64_t block = AttentionBlockRows(args.heads, args.kv_heads);
+  const int64_t blocks = (args.rows + block - 1) / block;
+  for (int64_t item = begin; item < end; ++item) {
+    const int64_t token_begin = item % blocks * block;
+    int64_t token_end = token_begin + block;
+    if (token_end > args.rows) token_end = args.rows;
+    for (int64_t t = token_begin; t < token_end;) {
+      int64_t stop = t + 1;
+      while (stop < token_end && args.sequence[stop] == args.sequence[t]) {
+        ++stop;
+      }
+      run_one(StartRun(args, item / blocks, t, stop, thread_scratch));
+      t = stop;
+    }
+  }
+}
+
+WEFT_INLINE const float* QueryOf(const Run& run, int64_t row) {
+  const AttentionArgs& args = *run.args;
+  return reinterpret_cast<const float*>(
+             reinterpret_cast<const uint8_t*>(args.q) +
+             TokenOf(run, row) * args.q_row_bytes) +
+         HeadOf(run, row) * args.key_dim;
+}
+
 WEFT_INLINE void PackQueries(const Run& run) {
   const AttentionArgs& args = *run.args;
   for (int64_t tile = 0; tile < Tiles(run); ++tile) {
@@ -103,10 +133,7 @@ WEFT_INLINE void PackQueries(const Run& run) {
     const int64_t rows = TileBegin(run, tile + 1) - begin;
     float* packed = run.q + begin * args.key_dim;
     for (int64_t r = 0; r < rows; ++r) {
-      const float* q = reinterpret_cast<const float*>(
-                           reinterpret_cast<const uint8_t*>(args.q) +
-                           TokenOf(run, begin + r) * args.q_row_bytes) +
-                       HeadOf(run, begin + r) * args.key_dim;
+      const float* q = QueryOf(run, begin + r);
       for (int64_t d = 0; d < args.key_dim; ++d) packed[d * rows + r] = q[d];
     }
   }
@@ -160,12 +187,13 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
       if (page * kPageTokens + key > run.last) break;
       for (int64_t v = 0; v * kLanes < dims; ++v) {
         const int64_t left = dims - v * kLanes;
+        const int64_t row = kPairs<kType> ? key / 2 : key;
         uint8_t part[64] = {};
-        memcpy(part, head + (key * dims + v * kLanes) * kElementBytes<kType>,
+        memcpy(part, head + (row * dims + v * kLanes) * kElementBytes<kType>,
                static_cast<size_t>((left < kLanes ? left : kLanes) *
                                    kElementBytes<kType>));
         NativeStore(run.widened + key * stride + v * kLanes,
-                    LoadElements<kType>(part));
+                    LoadElements<kType>(part, key));
       }
     }
     const uint8_t* data = reinterpret_cast<const uint8_t*>(run.widened);
@@ -177,13 +205,13 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
           dims * kElementBytes<kType>, dims / 32};
 }
 
-// out = out * factor + p * values for one tile and page. Keys that all rows see
-// go through one tile; what only some rows see, on the page where they end,
-// goes row by row.
+// Keys that all rows of the tile see go through one tile; what only some rows
+// see, on the page where they end, goes row by row.
 template <KvType kType>
-WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int rows,
-                                  const Visible& visible, const float* p,
-                                  const ValuePage& page, const float* factor) {
+WEFT_INLINE void AccumulateElements(const Run& run, int64_t begin, int rows,
+                                    const Visible& visible, const float* p,
+                                    const ValuePage& page,
+                                    const float* factor) {
   const int64_t stride = run.vectors * 16;
   const int vectors = static_cast<int>(stride / kLanes);
   const float one = 1.0f;
@@ -199,6 +227,20 @@ WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int rows,
                              visible.of[r], shared > 0 ? &one : factor + r,
                              out + r * stride, stride);
     }
+  }
+}
+
+// out = out * factor + p * values for one tile and page of OpenValues.
+template <KvType kType>
+WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int rows,
+                                  const Visible& visible, const float* p,
+                                  const ValuePage& page, const float* factor) {
+  if (run.args->value_dim % 16 != 0) {
+    // Widened pages are f32 whatever the cache holds.
+    AccumulateElements<KvType::kF32>(run, begin, rows, visible, p, page,
+                                     factor);
+  } else {
+    AccumulateElements<kType>(run, begin, rows, visible, p, page, factor);
   }
 }
 

@@ -1,7 +1,7 @@
-// Online softmax of one tile of rows and one page, in three steps: the rows' new
-// maxima, weights relative to them, and what outputs and sums so far must be
-// multiplied by. Maxima are those of scale * log2(e) * score, since powers of
-// two are the cheaper exponential.
+// Online softmax of one tile of rows and one page, in three steps: the rows'
+// new maxima, weights relative to them, and what outputs and sums so far must
+// be multiplied by. Maxima are those of scale * log2(e) * score, since powers
+// of two are the cheaper exponential.
 //
 // A row's maximum and the 16 partial sums of its weights depend on its scores
 // alone, and every step takes lanes as IEEE 754 says: the same bits on every
@@ -23,6 +23,11 @@ struct Visible {
   int least, most;
   int of[kMostTileRows];
 };
+constexpr Visible kWholePage = {
+    kPageTokens,
+    kPageTokens,
+    {kPageTokens, kPageTokens, kPageTokens, kPageTokens, kPageTokens,
+     kPageTokens, kPageTokens, kPageTokens}};
 
 // 2^x within 2 ulp, for x <= 0: a polynomial in x - n, |x - n| <= 1/2, times
 // 2^n. The polynomial, exact at 0, has the least relative error of its degree
@@ -71,8 +76,8 @@ WEFT_INLINE void TileWeights(float* scores, int rows, float scale,
   for (int r = 0; r < rows; ++r, scores += kPageTokens) {
     F32x16 p[kPageVectors];
     for (int v = 0; v < kPageVectors; ++v) {
-      p[v] = Exp2(MultiplyAdd(Load(scores + 16 * v), Splat(scale),
-                              Splat(-updated[r])));
+      p[v] = Exp2(
+          MultiplyAdd(Load(scores + 16 * v), Splat(scale), Splat(-updated[r])));
       Store(scores + 16 * v, p[v]);
     }
     Store(added + 16 * r, (p[0] + p[1]) + (p[2] + p[3]));

@@ -25,24 +25,36 @@ constexpr int VectorsOfRows(int rows) {
   return rows <= kTileRows ? kTileVectors : kTileVectors / 2;
 }
 
+// BF16 stands in pairs: two steps of the summed dimension share a row.
 template <KvType kType>
-WEFT_INLINE Native LoadElements(const uint8_t* p) {
+constexpr bool kPairs = kType == KvType::kBF16;
+
+// Elements at `p` for step `i` of the summed dimension.
+template <KvType kType>
+WEFT_INLINE Native LoadElements(const uint8_t* p, int64_t i) {
   switch (kType) {
     case KvType::kF32:
       return NativeLoad(reinterpret_cast<const float*>(p));
     case KvType::kF16:
       return NativeWidenF16(p);
     case KvType::kBF16:
-      return NativeWidenBF16(p);
+      return NativeWidenHalfPairs(p, static_cast<int>(i % 2));
     case KvType::kQ8_0:
       return NativeWidenI8(p);
   }
 }
 
+// From one lane to the next.
 template <KvType kType>
-constexpr int kElementBytes = kType == KvType::kF32    ? 4
-                              : kType == KvType::kQ8_0 ? 1
-                                                       : 2;
+constexpr int kElementBytes = kType == KvType::kQ8_0  ? 1
+                              : kType == KvType::kF16 ? 2
+                                                      : 4;
+
+// What follows step `i`: its row's distance to the next step's.
+template <KvType kType>
+WEFT_INLINE int64_t Advance(int64_t i, int64_t row_bytes) {
+  return kPairs<kType> && i % 2 == 0 ? 0 : row_bytes;
+}
 
 // Prefetches the place in the next page that this one's loads have reached.
 template <int kBytes>
@@ -69,7 +81,7 @@ __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
   const uint8_t* k = head + first_vector * kLanes * kElementBytes<kType>;
   const uint8_t* n = next + first_vector * kLanes * kElementBytes<kType>;
   const uint16_t* block_scales =
-      reinterpret_cast<const uint16_t*>(head + dims * kRowBytes) +
+      reinterpret_cast<const uint16_t*>(head + dims * kPageTokens) +
       first_vector * kLanes;
   float key_scales[kScaled ? kLanes * V : 1] = {};
   for (int64_t d = 0; d < dims; ++d) {
@@ -83,7 +95,7 @@ __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
     Native key[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      key[v] = LoadElements<kType>(k + v * kLanes * kElementBytes<kType>);
+      key[v] = LoadElements<kType>(k + v * kLanes * kElementBytes<kType>, d);
       if (kScaled) key[v] = key[v] * NativeLoad(key_scales + kLanes * v);
     }
     Prefetch<V * kLanes * kElementBytes<kType>>(n);
@@ -96,8 +108,8 @@ __attribute__((noinline)) void KeyTile(const float* q, const uint8_t* head,
       }
     }
     q += R;
-    k += kRowBytes;
-    n += kRowBytes;
+    k += Advance<kType>(d, kRowBytes);
+    n += Advance<kType>(d, kRowBytes);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -114,7 +126,7 @@ struct ValuePage {
   const uint8_t* data;
   const uint8_t* next;     // the same head in the next page, for prefetching
   const uint16_t* scales;  // kQ8_0: [keys][dims / 32]
-  int64_t row_bytes;
+  int64_t row_bytes;       // of one key, of two where they stand in pairs
   int64_t scales_per_row;
 };
 
@@ -136,8 +148,8 @@ __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
           NativeSplat(factor[r]);
     }
   }
-  const int64_t offset =
-      begin * page.row_bytes + first_vector * kLanes * kElementBytes<kType>;
+  const int64_t offset = (kPairs<kType> ? begin / 2 : begin) * page.row_bytes +
+                         first_vector * kLanes * kElementBytes<kType>;
   const uint8_t* data = page.data + offset;
   const uint8_t* next = page.next + offset;
   const uint16_t* scales =
@@ -146,7 +158,8 @@ __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
     Native value[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
-      value[v] = LoadElements<kType>(data + v * kLanes * kElementBytes<kType>);
+      value[v] =
+          LoadElements<kType>(data + v * kLanes * kElementBytes<kType>, key);
       if (kScaled) {
         value[v] =
             value[v] *
@@ -162,8 +175,8 @@ __attribute__((noinline)) void ValueTile(const float* p, const ValuePage& page,
         sum[r][v] = NativeMultiplyAdd(weight, value[v], sum[r][v]);
       }
     }
-    data += page.row_bytes;
-    next += page.row_bytes;
+    data += Advance<kType>(key, page.row_bytes);
+    next += Advance<kType>(key, page.row_bytes);
     if (kScaled) scales += page.scales_per_row;
   }
 #pragma GCC unroll 8

@@ -1,7 +1,8 @@
 // Writing keys and values into pages (layouts: KvState in kernel.h).
 //
 // A head is converted 16 values at a time into a buffer; values then go out in
-// one copy, keys one by one, 64 apart, since their page is transposed.
+// one copy, keys one by one, 64 apart, since their page is transposed. Of BF16,
+// keys go in pairs and values one by one.
 #pragma once
 
 #include "ops/kernels/rows/rope.inl"
@@ -64,6 +65,21 @@ WEFT_INLINE void PlaceHead(const Element* from, int64_t head_dim, bool keys,
   }
 }
 
+// `from` has room for one more, which completes the last pair.
+WEFT_INLINE void PlaceBF16(uint16_t* from, int64_t head_dim, bool keys,
+                           int64_t place, uint8_t* head) {
+  if (keys) {
+    from[head_dim] = 0;
+    for (int64_t i = 0; i < head_dim; i += 2) {
+      memcpy(head + (i * kPageTokens + place * 2) * 2, from + i, 4);
+    }
+  } else {
+    uint16_t* to = reinterpret_cast<uint16_t*>(head) +
+                   KvElement(KvType::kBF16, false, head_dim, place, 0);
+    for (int64_t i = 0; i < head_dim; ++i) to[2 * i] = from[i];
+  }
+}
+
 WEFT_INLINE void WriteHead(const KvWriteArgs& args, const float* x, int64_t row,
                            int64_t head_index) {
   const int64_t dims = args.head_dim;
@@ -82,13 +98,14 @@ WEFT_INLINE void WriteHead(const KvWriteArgs& args, const float* x, int64_t row,
     PlaceHead(q, dims, args.keys, place, head);
     PlaceHead(scales, dims / 32, args.keys, place, head + dims * kPageTokens);
   } else {
-    uint16_t converted[kMaxHeadDim];
+    uint16_t converted[kMaxHeadDim + 16];
     if (args.type == KvType::kF16) {
       ConvertF16(x, dims, converted);
+      PlaceHead(converted, dims, args.keys, place, head);
     } else {
       ConvertBF16(x, dims, converted);
+      PlaceBF16(converted, dims, args.keys, place, head);
     }
-    PlaceHead(converted, dims, args.keys, place, head);
   }
 }
 

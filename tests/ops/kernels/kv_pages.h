@@ -44,7 +44,9 @@ class KvPages {
         sequence * state_.pages_per_sequence + position / 64)];
     const uint8_t* p = bytes_.data() + page * state_.page_bytes +
                        head * KvHeadBytes(type_, head_dim_);
-    const int64_t index = Index(head_dim_, position % 64, dim);
+    const int64_t index = type_ == KvType::kBF16
+                              ? PairIndex(position % 64, dim)
+                              : Index(head_dim_, position % 64, dim);
     float f;
     uint16_t h;
     switch (type_) {
@@ -70,6 +72,11 @@ class KvPages {
  private:
   int64_t Index(int64_t columns, int64_t place, int64_t column) const {
     return keys_ ? column * 64 + place : place * columns + column;
+  }
+
+  int64_t PairIndex(int64_t place, int64_t column) const {
+    return keys_ ? (column / 2 * 64 + place) * 2 + column % 2
+                 : (place / 2 * head_dim_ + column) * 2 + place % 2;
   }
 
   KvType type_;

@@ -17,7 +17,7 @@ const std::vector<int32_t> kSequence = {0, 0, 1, 1, 1, 0};
 
 TEST(KvWrite, PutsEveryElementWhereTheLayoutSays) {
   std::mt19937 random(1);
-  for (const int64_t head_dim : {8, 20, 64, 96}) {
+  for (const int64_t head_dim : {7, 8, 20, 64, 96}) {
     for (const KvType type : kTypes) {
       if (type == KvType::kQ8_0 && head_dim % 32 != 0) continue;
       for (const bool keys : {true, false}) {

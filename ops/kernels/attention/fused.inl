@@ -1,0 +1,46 @@
+// The fused kernel's walk over pages and tiles, for any way to multiply:
+// `Products` has
+//   static void PackQueries(const Run&)           once, to run.q
+//   Products(const Run&, int64_t page)
+//   void Scores(begin, rows, float* scores)       [rows][64], unscaled
+//   static void Weights(scores, rows, scale, updated, added)
+//                                                 see TileWeights
+//   void Outputs(begin, rows, visible, weights, factor)
+//                                                 out = out * factor + weights
+//                                                 * values
+#pragma once
+
+#include "ops/kernels/attention/run.inl"
+#include "ops/kernels/attention/softmax.inl"
+
+namespace weft {
+namespace {
+
+template <class Products>
+void FusedRun(const Run& run) {
+  const float scale = run.args->scale * kLog2E;
+  Products::PackQueries(run);
+  ClearOutputs(run);
+  ClearSums(run);
+  for (int64_t page = 0; page < run.pages; ++page) {
+    const Products products(run, page);
+    for (int64_t tile = 0; tile < Tiles(run); ++tile) {
+      const int64_t begin = TileBegin(run, tile);
+      const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
+      const Visible visible = VisibleKeys(run, begin, rows, page);
+      if (visible.most == 0) continue;
+      alignas(64) float scores[kMostTileRows * kPageTokens];
+      alignas(64) float added[kMostTileRows * 16], updated[16] = {}, factor[16];
+      float* maximum = run.maximum + begin;
+      products.Scores(begin, rows, scores);
+      TileMaxima(scores, rows, visible, scale, maximum, updated);
+      Products::Weights(scores, rows, scale, updated, added);
+      TileFactors(rows, updated, added, maximum, run.sum + begin * 16, factor);
+      products.Outputs(begin, rows, visible, scores, factor);
+    }
+  }
+  StoreOutputs(run, run.sum);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,217 @@
+// Problems for attention kernels: caches of some sequences with scattered
+// pages, queries at some of their positions, and the result in double
+// precision.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "ops/kernels/attention/attention.h"
+#include "tests/ops/kernels/kv_pages.h"
+#include "tests/ops/kernels/rows/row_kernels_here.h"
+
+namespace weft {
+
+using AttentionFunction = void (*)(const AttentionArgs&, int64_t, int64_t,
+                                   uint8_t*);
+
+struct AttentionShape {
+  KvType type;
+  int64_t heads, kv_heads, key_dim, value_dim;
+};
+
+// Scratch that a kernel must not leave: canaries stand behind it.
+class Scratch {
+ public:
+  explicit Scratch(const AttentionShape& s)
+      : size_(static_cast<size_t>(AttentionScratchBytes(
+            s.heads, s.kv_heads, s.key_dim, s.value_dim))),
+        bytes_(size_ + 192, 0xff) {}
+  uint8_t* data() {
+    return bytes_.data() +
+           (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
+  }
+  bool Intact() {
+    return std::all_of(data() + size_, data() + size_ + 64,
+                       [](uint8_t b) { return b == 0xff; });
+  }
+
+ private:
+  size_t size_;
+  std::vector<uint8_t> bytes_;
+};
+
+// A cache with `lengths[s]` positions of sequence s, and queries at some.
+struct Problem {
+  Problem(const AttentionShape& s, const std::vector<int32_t>& lengths,
+          std::vector<int32_t> at_positions, std::vector<int32_t> of_sequence,
+          std::mt19937& random, float scale_of_queries = 1.0f)
+      : shape(s),
+        keys(s.type, true, s.kv_heads, s.key_dim,
+             static_cast<int64_t>(lengths.size()), 4),
+        values(s.type, false, s.kv_heads, s.value_dim,
+               static_cast<int64_t>(lengths.size()), 4),
+        positions(std::move(at_positions)),
+        sequence(std::move(of_sequence)),
+        q(rows(), s.heads * s.key_dim, random, 5, scale_of_queries),
+        scale(1.0f / std::sqrt(static_cast<float>(s.key_dim))) {
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const int64_t n = lengths[i];
+      RandomMatrix k(n, s.kv_heads * s.key_dim, random);
+      RandomMatrix v(n, s.kv_heads * s.value_dim, random);
+      std::vector<int32_t> at(static_cast<size_t>(n));
+      std::iota(at.begin(), at.end(), 0);
+      const std::vector<int32_t> of(static_cast<size_t>(n),
+                                    static_cast<int32_t>(i));
+      const RowKernels& write = *RowKernelsHere().front();
+      write.kv_write({In(k), s.kv_heads, s.key_dim, s.type, true, &keys.state(),
+                      at.data(), of.data()},
+                     0, n);
+      write.kv_write({In(v), s.kv_heads, s.value_dim, s.type, false,
+                      &values.state(), at.data(), of.data()},
+                     0, n);
+    }
+  }
+
+  int64_t rows() const { return static_cast<int64_t>(positions.size()); }
+
+  AttentionArgs Args(RandomMatrix& y, std::vector<float>* scores,
+                     int64_t columns) {
+    return {q.data(),
+            q.row_bytes(),
+            rows(),
+            shape.heads,
+            shape.kv_heads,
+            shape.key_dim,
+            shape.value_dim,
+            shape.type,
+            &keys.state(),
+            &values.state(),
+            positions.data(),
+            sequence.data(),
+            scale,
+            y.data(),
+            y.row_bytes(),
+            scores == nullptr ? nullptr : scores->data(),
+            columns};
+  }
+
+  int64_t Items() const {
+    return AttentionItems(rows(), shape.heads, shape.kv_heads);
+  }
+
+  RandomMatrix Output() {
+    std::mt19937 random(1);
+    return RandomMatrix(rows(), shape.heads * shape.value_dim, random, 3);
+  }
+
+  RandomMatrix Run(AttentionFunction attention) {
+    RandomMatrix y = Output();
+    Scratch scratch(shape);
+    attention(Args(y, nullptr, 0), 0, Items(), scratch.data());
+    EXPECT_TRUE(scratch.Intact());
+    return y;
+  }
+
+  // Item by item, the last first.
+  RandomMatrix RunBackwards(AttentionFunction attention) {
+    RandomMatrix y = Output();
+    Scratch scratch(shape);
+    for (int64_t i = Items(); i-- > 0;) {
+      attention(Args(y, nullptr, 0), i, i + 1, scratch.data());
+    }
+    return y;
+  }
+
+  // Whether the row, alone in a call, has the bits that it has in `together`.
+  bool SameAlone(AttentionFunction attention, int64_t row,
+                 RandomMatrix& together) {
+    RandomMatrix alone = Output();
+    Scratch scratch(shape);
+    AttentionArgs args = Args(alone, nullptr, 0);
+    args.q = &q.at(row, 0);
+    args.y = &alone.at(row, 0);
+    args.positions += row;
+    args.sequence += row;
+    args.rows = 1;
+    attention(args, 0, AttentionItems(1, shape.heads, shape.kv_heads),
+              scratch.data());
+    return std::memcmp(
+               &alone.at(row, 0), &together.at(row, 0),
+               static_cast<size_t>(shape.heads * shape.value_dim * 4)) == 0;
+  }
+
+  // Overwrites all heads of one position of sequence 0.
+  void WriteEverywhere(int32_t position, float value) {
+    std::mt19937 random(1);
+    const int32_t sequence_0 = 0;
+    for (const bool is_key : {true, false}) {
+      const int64_t dim = is_key ? shape.key_dim : shape.value_dim;
+      RandomMatrix x(1, shape.kv_heads * dim, random);
+      for (int64_t i = 0; i < shape.kv_heads * dim; ++i) x.at(0, i) = value;
+      RowKernelsHere().front()->kv_write(
+          {In(x), shape.kv_heads, dim, shape.type, is_key,
+           is_key ? &keys.state() : &values.state(), &position, &sequence_0},
+          0, 1);
+    }
+  }
+
+  double Score(int64_t row, int64_t head, int64_t position) {
+    double sum = 0;
+    for (int64_t d = 0; d < shape.key_dim; ++d) {
+      sum += double{q.at(row, head * shape.key_dim + d)} *
+             keys.Get(sequence[static_cast<size_t>(row)], position,
+                      head / (shape.heads / shape.kv_heads), d);
+    }
+    return sum * scale;
+  }
+
+  // Within `share` of the sum of the terms' sizes.
+  void ExpectNearReference(RandomMatrix& y, double share = 4e-6) {
+    for (int64_t r = 0; r < rows(); ++r) {
+      const int64_t n = positions[static_cast<size_t>(r)] + 1;
+      for (int64_t h = 0; h < shape.heads; ++h) {
+        std::vector<double> p(static_cast<size_t>(n));
+        for (int64_t i = 0; i < n; ++i)
+          p[static_cast<size_t>(i)] = Score(r, h, i);
+        const double largest = *std::max_element(p.begin(), p.end());
+        double sum = 0;
+        for (double& e : p) sum += e = std::exp(e - largest);
+        for (int64_t d = 0; d < shape.value_dim; ++d) {
+          double want = 0, size = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            const double term =
+                p[static_cast<size_t>(i)] / sum *
+                values.Get(sequence[static_cast<size_t>(r)], i,
+                           h / (shape.heads / shape.kv_heads), d);
+            want += term;
+            size += std::fabs(term);
+          }
+          ASSERT_NEAR(y.at(r, h * shape.value_dim + d), want, share * size);
+        }
+      }
+    }
+    EXPECT_TRUE(y.PaddingUntouched());
+  }
+
+  AttentionShape shape;
+  KvPages keys, values;
+  std::vector<int32_t> positions, sequence;
+  RandomMatrix q;
+  float scale;
+};
+
+inline std::unique_ptr<Problem> Mixed(const AttentionShape& shape,
+                                      std::mt19937& random) {
+  return std::make_unique<Problem>(
+      shape, std::vector<int32_t>{200, 66, 1},
+      std::vector<int32_t>{62, 63, 64, 65, 199, 0, 5, 0, 65, 128, 127},
+      std::vector<int32_t>{0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0}, random);
+}
+
+}  // namespace weft
