@@ -5,7 +5,7 @@
 //
 //   matmul_bench --benchmark_filter='peak|q4_0'
 //
-// prefill: 256 rows, K 2048, N 5632. decode: 1 to 24 rows, weights of 256 MiB
+// prefill: 256 rows, K 2048, N 5632. decode: 1 to 32 rows, weights of 256 MiB
 // so that they come from DRAM. Gop/s counts 2 * M * N * K; GB/s the packed
 // weight's bytes.
 
@@ -127,9 +127,9 @@ void Register() {
     benchmark::RegisterBenchmark("peak_read", PeakBandwidth)->Threads(threads);
   }
   for (const MatmulKernel& kernel : RunnableKernels()) {
-    for (int64_t rows : {1, 2, 4, 6, 8, 12, 16, 24, 256}) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 256}) {
       if (rows > kernel.max_rows) continue;
-      const int64_t bytes = rows <= 24 ? int64_t{256} << 20 : 0;
+      const int64_t bytes = rows <= 48 ? int64_t{256} << 20 : 0;
       const std::string name = std::string(kernel.name) +
                                (bytes > 0 ? "/decode:" : "/prefill:") +
                                std::to_string(rows);

@@ -16,6 +16,7 @@
 
 #include "ops/kernels/matmul/panel_driver.h"
 #include "ops/kernels/matmul/product_kind.h"
+#include "ops/kernels/matmul/quantized_isa.h"
 
 namespace weft {
 namespace {
@@ -35,16 +36,20 @@ struct BufferedKernels {
     for (int v = 0; v < 2; ++v) {
       ClearSums(call.sums + 16 * v, rows);
       Rows::template Add<ProductKindOf<Block>>(
-          call.weights.quants[v], call.weights.scales + 16 * v, call.x, rows,
+          call.unpacked.quants[v], call.unpacked.scales + 16 * v, call.x, rows,
           call.blocks, call.sums + 16 * v);
     }
   }
 
-  static constexpr int kPanelRowsOfX = kQuantizedRowsTile;
+  static constexpr int64_t kPackedRows = kPackedRowsOfBytes;
+  template <class Block>
+  static constexpr int64_t FewRows() {
+    return kPackedRows;
+  }
 
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
-                    const uint8_t* /*x_next*/, int rows, float* sums) {
+                    int rows, float* sums) {
     using Layout = Panel16<Block>;
     constexpr int scale_floats = UnpackedScaleFloats<Block>();
     alignas(64)

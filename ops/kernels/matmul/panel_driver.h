@@ -1,18 +1,23 @@
 // The loops around the panel kernels of one instruction set, for every type.
 //
-// Two kernels share the packed weight:
+// Three ways to use the packed weight, by the number of rows:
 //   prefill  unpacks two panels once into scratch (L2), then runs over all rows
 //            in tiles of 6, each over the whole depth with sums in registers.
 //            Meanwhile each tile prefetches its share of the next panels, a
 //            line now and then: a burst per tile would stall it.
-//   few      each panel through registers as it streams in, for a few rows at a
-//            time (kPanelRowsOfX: 6, or up to 8 that begin a tile).
+//   batches  the same, but each tile unpacks the two panels in registers: for
+//            some tiles that costs less than the way through memory.
+//   few      one panel at a time, unpacked as it streams in: the only way whose
+//            prefetch begins with the first panel itself.
 //
 // `Kernels` has, for a block type, with sums laid out as in panel_epilogue.h:
 //   template <class Block> static void Tile(const TileCall&, int rows);
+//   template <class Block> static void PackedTile(const TileCall&, int rows);
 //   template <class Block> static void Panel(const uint8_t* panel,
-//       int64_t depth, const uint8_t* x, const uint8_t* x_next_tile, int rows,
-//       float* sums);
+//       int64_t depth, const uint8_t* x, int rows, float* sums);
+//   template <class Block> static constexpr int64_t FewRows();
+//   kPackedRows   up to so many rows no scratch is used; PackedTile exists if
+//                 that is more than FewRows
 #pragma once
 
 #include "ops/kernels/matmul/matmul.h"
@@ -24,12 +29,13 @@
 namespace weft {
 namespace {
 
-// One tile of quantised rows against two unpacked panels.
+// One tile of quantised rows against two panels.
 struct TileCall {
-  UnpackedPair weights;
-  const uint8_t* x;  // the tile's first block
-  int64_t blocks;    // of 32 columns
-  float* sums;       // 32 of each kSumsStride
+  const uint8_t* packed[2];
+  UnpackedPair unpacked;  // for Tile
+  const uint8_t* x;       // the tile's first block
+  int64_t blocks;         // of 32 columns
+  float* sums;            // 32 of each kSumsStride
   const uint8_t* prefetch;
   int64_t prefetch_step;  // bytes per block
 };
@@ -38,60 +44,57 @@ WEFT_INLINE const uint8_t* TileOf(const MatmulArgs& args, int64_t row) {
   return QuantizedTile(const_cast<void*>(args.x), args.depth, row);
 }
 
-template <class Block, class Kernels>
-void PanelMatmul(const MatmulArgs& args, int64_t begin, int64_t end,
-                 uint8_t* scratch) {
+// `unpack`: into scratch, once for all tiles. Otherwise each tile unpacks in
+// registers.
+template <class Block, class Kernels, bool unpack>
+void PanelMatmulTiles(const MatmulArgs& args, int64_t begin, int64_t end,
+                      uint8_t* scratch) {
   const int64_t panel_bytes = PanelBytes<Block>(args.depth);
   const int64_t blocks = args.depth / 32;
-  const int64_t tiles =
-      (args.rows + kQuantizedRowsTile - 1) / kQuantizedRowsTile;
   const int together = PanelsTogether(args.epilogue) == 4 ? 4 : 2;
   for (int64_t p = begin; p < end; p += together) {
     const int panels =
         static_cast<int>(end - p < together ? end - p : together);
     const int pairs = (panels + 1) / 2;
-    UnpackedPair pair[2];
+    TileCall calls[2];
     for (int i = 0; i < pairs; ++i) {
-      const uint8_t* first = args.weight + (p + 2 * i) * panel_bytes;
+      TileCall& call = calls[i];
+      call.blocks = blocks;
+      call.packed[0] = args.weight + (p + 2 * i) * panel_bytes;
       // A single last panel stands in for its neighbour.
       const bool single = 2 * i + 1 == panels;
-      const uint8_t* const both[2] = {first,
-                                      first + (single ? 0 : panel_bytes)};
-      pair[i] = UnpackPair<Block>(
-          both, args.depth, scratch + i * UnpackedPairBytes<Block>(args.depth));
+      call.packed[1] = call.packed[0] + (single ? 0 : panel_bytes);
+      if (unpack) {
+        call.unpacked = UnpackPair<Block>(
+            call.packed, args.depth,
+            scratch + i * UnpackedPairBytes<Block>(args.depth));
+      }
     }
-    const int64_t next = p + panels;
-    const int64_t next_panels = end - next < together ? end - next : together;
-    const float step = static_cast<float>(next_panels * panel_bytes) /
-                       static_cast<float>(tiles * pairs * blocks);
-    int64_t steps = 0;
+    // The next panels also when they are of the next call: most often that is
+    // this thread's too. Tiles of few rows take less time and less of them.
+    const uint8_t* prefetch = args.weight + (p + panels) * panel_bytes;
+    const float row_bytes = static_cast<float>(together * panel_bytes) /
+                            static_cast<float>(args.rows * pairs * blocks);
     for (int64_t row = 0; row < args.rows; row += kQuantizedRowsTile) {
       const int rows = QuantizedTileRows(row, args.rows);
+      const int64_t step = static_cast<int64_t>(row_bytes * rows) + 1;
       alignas(64) float sums[kQuantizedRowsTile * kSumsStride];
-      for (int i = 0; i < pairs; ++i, steps += blocks) {
-        TileCall call;
-        call.weights = pair[i];
+      for (int i = 0; i < pairs; ++i) {
+        TileCall& call = calls[i];
         call.x = TileOf(args, row);
-        call.blocks = blocks;
         call.sums = sums + 32 * i;
-        call.prefetch = args.weight + next * panel_bytes +
-                        static_cast<int64_t>(step * static_cast<float>(steps));
-        call.prefetch_step =
-            static_cast<int64_t>(step) + (next_panels > 0 ? 1 : 0);
-        Kernels::template Tile<Block>(call, rows);
+        call.prefetch = prefetch;
+        call.prefetch_step = step;
+        if constexpr (unpack) {
+          Kernels::template Tile<Block>(call, rows);
+        } else {
+          Kernels::template PackedTile<Block>(call, rows);
+        }
+        prefetch += step * blocks;
       }
       FinishRows(args, p, panels, row, rows, sums);
     }
   }
-}
-
-// Rows of the pass that starts at `row`: a tile, or what is left when a kernel
-// takes that at once.
-template <class Kernels>
-WEFT_INLINE int PassRows(int64_t row, int64_t rows) {
-  const int64_t left = rows - row;
-  return static_cast<int>(left <= Kernels::kPanelRowsOfX ? left
-                                                         : kQuantizedRowsTile);
 }
 
 template <class Block, class Kernels>
@@ -100,18 +103,32 @@ void PanelMatmulFew(const MatmulArgs& args, int64_t begin, int64_t end) {
   const int together = PanelsTogether(args.epilogue);
   for (int64_t p = begin; p < end; p += together) {
     // Passes after the first find the panels in L1 or L2.
-    for (int64_t row = 0; row < args.rows;) {
-      const int rows = PassRows<Kernels>(row, args.rows);
-      alignas(64) float sums[Kernels::kPanelRowsOfX * kSumsStride];
+    for (int64_t row = 0; row < args.rows; row += kQuantizedRowsTile) {
+      const int rows = QuantizedTileRows(row, args.rows);
+      alignas(64) float sums[kQuantizedRowsTile * kSumsStride];
       for (int i = 0; i < together; ++i) {
-        Kernels::template Panel<Block>(
-            args.weight + (p + i) * panel_bytes, args.depth, TileOf(args, row),
-            TileOf(args, row + kQuantizedRowsTile), rows, sums + 16 * i);
+        Kernels::template Panel<Block>(args.weight + (p + i) * panel_bytes,
+                                       args.depth, TileOf(args, row), rows,
+                                       sums + 16 * i);
       }
       FinishRows(args, p, together, row, rows, sums);
-      row += rows;
     }
   }
+}
+
+template <class Block, class Kernels>
+void PanelMatmul(const MatmulArgs& args, int64_t begin, int64_t end,
+                 uint8_t* scratch) {
+  constexpr int64_t few = Kernels::template FewRows<Block>();
+  if (args.rows <= few) {
+    return PanelMatmulFew<Block, Kernels>(args, begin, end);
+  }
+  if constexpr (few < Kernels::kPackedRows) {
+    if (args.rows <= Kernels::kPackedRows) {
+      return PanelMatmulTiles<Block, Kernels, false>(args, begin, end, nullptr);
+    }
+  }
+  PanelMatmulTiles<Block, Kernels, true>(args, begin, end, scratch);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The entry points of quantized_isa.h for packed weights on one instruction
+// The entry point of quantized_isa.h for packed weights on one instruction
 // set:
 //   WEFT_ISA      as in their names, MatmulPanel16<ISA>
 //   WEFT_KERNELS  what panel_driver.h wants
@@ -10,7 +10,6 @@
 #define WEFT_JOIN2(A, B) A##B
 #define WEFT_JOIN(A, B) WEFT_JOIN2(A, B)
 #define WEFT_ANY WEFT_JOIN(MatmulPanel16, WEFT_ISA)
-#define WEFT_FEW WEFT_JOIN(MatmulPanel16Few, WEFT_ISA)
 
 namespace weft {
 
@@ -21,16 +20,8 @@ void WEFT_ANY(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
                                    thread_scratch);
 }
 
-template <class Block>
-void WEFT_FEW(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
-              uint8_t* /*scratch*/) {
-  PanelMatmulFew<Block, WEFT_KERNELS>(args, panel_begin, panel_end);
-}
-
 #define WEFT_INSTANTIATE(TYPE)                                             \
   template void WEFT_ANY<Block##TYPE>(const MatmulArgs&, int64_t, int64_t, \
-                                      uint8_t*);                           \
-  template void WEFT_FEW<Block##TYPE>(const MatmulArgs&, int64_t, int64_t, \
                                       uint8_t*);
 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)
 

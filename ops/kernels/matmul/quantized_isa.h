@@ -23,7 +23,12 @@
 
 namespace weft {
 
-// Packed weights (panel16.h), any number of rows.
+// Packed weights (panel16.h), any number of rows. Up to some rows they are read
+// as packed and no scratch is used: measured on AVX-512 VNNI, and on AVX2 for
+// the loops over unpacked bytes that the others share.
+constexpr int64_t kPackedRowsVnni512 = 32;
+constexpr int64_t kPackedRowsOfBytes = 8;
+
 template <class Block>
 void MatmulPanel16Avx512Vnni(const MatmulArgs& args, int64_t panel_begin,
                              int64_t panel_end, uint8_t* thread_scratch);
@@ -45,29 +50,6 @@ void MatmulPanel16NeonDot(const MatmulArgs& args, int64_t panel_begin,
 template <class Block>
 void MatmulPanel16Neon(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch);
-
-// Packed weights, best for few rows; no scratch.
-template <class Block>
-void MatmulPanel16FewAvx512Vnni(const MatmulArgs& args, int64_t panel_begin,
-                                int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewAvx512(const MatmulArgs& args, int64_t panel_begin,
-                            int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewAvx2Vnni(const MatmulArgs& args, int64_t panel_begin,
-                              int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewAvx2(const MatmulArgs& args, int64_t panel_begin,
-                          int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewNeonI8mm(const MatmulArgs& args, int64_t panel_begin,
-                              int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewNeonDot(const MatmulArgs& args, int64_t panel_begin,
-                             int64_t panel_end, uint8_t* thread_scratch);
-template <class Block>
-void MatmulPanel16FewNeon(const MatmulArgs& args, int64_t panel_begin,
-                          int64_t panel_end, uint8_t* thread_scratch);
 
 // Weights as rows of GGUF blocks, any number of rows; no scratch.
 template <class Block>

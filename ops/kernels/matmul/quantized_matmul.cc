@@ -43,28 +43,18 @@ int64_t PrefillScratch(int64_t depth) {
    FUNCTION<Block##TYPE>,                                                \
    SCRATCH},
 
-// Loops over unpacked bytes: the few rows that one kernel is best for, measured
-// with AVX2 and nowhere else, and any number.
-constexpr int64_t kFewRowsOfBytes = 8;
-#define WEFT_FEW_ON(T, ISA, ID)                                       \
-  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kFewRowsOfBytes, \
-              MatmulPanel16Few##ID, NoScratch)
+#define WEFT_FEW_ON(T, ISA, ID)                                          \
+  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kPackedRowsOfBytes, \
+              MatmulPanel16##ID, NoScratch)
 #define WEFT_ANY_ON(T, ISA, ID)                                \
   WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
               MatmulPanel16##ID, PrefillScratch<Block##T>)
 
 #if defined(__x86_64__)
 
-// Up to how many rows the kernel that unpacks in registers beats the one that
-// unpacks to scratch (matmul_bench, decode:1 to decode:24). Q8_0 has nothing to
-// unpack.
-template <class Block>
-constexpr int64_t FewRowsVnni() {
-  return Panel16<Block>::kQuantsFirst ? 8 : 16;
-}
 #define WEFT_FEW_AVX512VNNI(T)                                      \
   WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, \
-              FewRowsVnni<Block##T>(), MatmulPanel16FewAvx512Vnni, NoScratch)
+              kPackedRowsVnni512, MatmulPanel16Avx512Vnni, NoScratch)
 #define WEFT_AVX512VNNI(T)                                                    \
   WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
               MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)

@@ -15,6 +15,8 @@
 #pragma once
 
 #include "ops/kernels/matmul/panel_driver.h"
+#include "ops/kernels/matmul/quantized_isa.h"
+#include "ops/kernels/matmul/tile_fields.h"
 
 #define WEFT_UNROLL _Pragma("GCC unroll 16")
 
@@ -63,18 +65,104 @@ WEFT_INLINE void FmaOrdered(__m512& sum, __m512 a, const float* b) {
 
 constexpr int Log2(int x) { return x <= 1 ? 0 : 1 + Log2(x / 2); }
 
-// Types that differ only in their unpacking share one tile.
+// The order of a half's groups in which those that share bytes follow each
+// other.
+constexpr int GroupInPairs(int i, int groups) {
+  return i / 2 + i % 2 * (groups / 2);
+}
+
+// Where a tile takes the weights of two panels from, 32 columns at a time.
+// Groups of 4 columns come in the order Order(0), Order(1), ...; Scales()
+// points to the block's scales and negated minimums as UnpackedPair lays them
+// out.
+//
+// Unpacked before: types that differ only in their unpacking share one tile.
 template <int per_32, bool has_min, int offset>
-struct TileKind {
+class UnpackedWeights {
+ public:
   static constexpr int kScalesPer32 = per_32;
   static constexpr bool kHasMin = has_min;
   static constexpr int kShift = Log2(offset);  // offsets are powers of two
+  static constexpr int kScaleFloats = 1;
+
+  WEFT_INLINE explicit UnpackedWeights(const TileCall& call)
+      : quants_(call.unpacked.quants[0]),
+        distance_(call.unpacked.quants[1] - quants_),
+        scales_(call.unpacked.scales) {}
+  static constexpr int Order(int i) { return i; }
+  WEFT_INLINE __m512i Group(int panel, int g) const {
+    return LoadOrdered(quants_ + panel * distance_ + 64 * g);
+  }
+  WEFT_INLINE const float* Scales(float*) const { return scales_; }
+  WEFT_INLINE void Next() {
+    quants_ += 512;
+    scales_ += 32 * per_32 * (has_min ? 2 : 1);
+  }
+
+ private:
+  const uint8_t* quants_;
+  int64_t distance_;
+  const float* scales_;
+};
+
+// As packed: unpacked in registers.
+template <class Block>
+class PackedWeights {
+  using Panel = Panel16<Block>;
+  static constexpr int kGroups = 8 / Panel::kScalesPer32;
+
+ public:
+  static constexpr int kScalesPer32 = Panel::kScalesPer32;
+  static constexpr bool kHasMin = Panel::kHasMin;
+  static constexpr int kShift = Log2(Panel::kOffset);
+  static constexpr int kScaleFloats = UnpackedScaleFloats<Block>();
+
+  WEFT_INLINE explicit PackedWeights(const TileCall& call)
+      : quants_(call.packed[0]),
+        meta_(quants_ + PanelMeta<Block>(0, 32 * call.blocks)),
+        distance_(call.packed[1] - quants_) {}
+  static constexpr int Order(int i) {
+    return i / kGroups * kGroups + GroupInPairs(i % kGroups, kGroups);
+  }
+  WEFT_INLINE __m512i Group(int panel, int g) const {
+    return UnpackGroup<Block>(quants_ + panel * distance_, g, 0);
+  }
+  WEFT_INLINE const float* Scales(float* scales) const {
+    WEFT_UNROLL for (int v = 0; v < 2; ++v) {
+      const uint8_t* meta = meta_ + v * distance_;
+      const PanelHalves halves = LoadHalves<Block>(meta, 0);
+      WEFT_UNROLL for (int h = 0; h < kScalesPer32; ++h) {
+        float* to = scales + 32 * h + 16 * v;
+        StoreFloats(to, UnpackScale<Block>(halves, meta, block_, h, 0));
+        if (kHasMin) {
+          StoreFloats(to + 32 * kScalesPer32,
+                      UnpackNegativeMin<Block>(halves, meta, block_, h, 0));
+        }
+      }
+    }
+    return scales;
+  }
+  WEFT_INLINE void Next() {
+    quants_ += Panel::kQuantBytes;
+    if (Panel::kBlocks == 1 || ++block_ == Panel::kBlocks) {
+      block_ = 0;
+      quants_ += PanelQuants<Block>(Panel::kBlocks) -
+                 Panel::kBlocks * Panel::kQuantBytes;
+      meta_ += PanelMeta<Block>(1, 0) - PanelMeta<Block>(0, 0);
+    }
+  }
+
+ private:
+  const uint8_t* quants_;
+  const uint8_t* meta_;
+  int64_t distance_;
+  int block_ = 0;  // of the super-block
 };
 
 // Where the integer sums of a block's rows start: minus offset times the sum of
 // x, for each scale. Through memory, so that the tile itself only broadcasts:
 // vector arithmetic there would take slots of the product pipes (3 points).
-template <class Kind, int rows>
+template <class Weights, int rows>
 WEFT_INLINE void StoreStarts(const uint8_t* x, int32_t (*starts)[8]) {
   const int32_t* sum_low = reinterpret_cast<const int32_t*>(x + 40 * rows);
   const __mmask8 mask = static_cast<__mmask8>((1 << rows) - 1);
@@ -83,10 +171,10 @@ WEFT_INLINE void StoreStarts(const uint8_t* x, int32_t (*starts)[8]) {
   const __m256i zero = _mm256_setzero_si256();
   const auto store = [&](int h, __m256i sum) {
     const __m256i start =
-        _mm256_slli_epi32(_mm256_sub_epi32(zero, sum), Kind::kShift);
+        _mm256_slli_epi32(_mm256_sub_epi32(zero, sum), Weights::kShift);
     _mm256_store_si256(reinterpret_cast<__m256i*>(starts[h]), start);
   };
-  if (Kind::kScalesPer32 == 2) {
+  if (Weights::kScalesPer32 == 2) {
     store(0, low);
     store(1, high);
   } else {
@@ -94,19 +182,18 @@ WEFT_INLINE void StoreStarts(const uint8_t* x, int32_t (*starts)[8]) {
   }
 }
 
-template <class Kind, int rows>
+template <class Weights, int rows>
 __attribute__((noinline)) void Tile512(const TileCall& call) {
-  constexpr int per_32 = Kind::kScalesPer32;
+  constexpr int per_32 = Weights::kScalesPer32;
   constexpr int groups = 8 / per_32;
-  const uint8_t* w0 = call.weights.quants[0];
-  const int64_t w_distance = call.weights.quants[1] - w0;
-  const float* scales = call.weights.scales;
+  Weights weights(call);
+  alignas(64) float scale_buffer[Weights::kScaleFloats];
   const uint8_t* x = call.x;
   const uint8_t* prefetch = call.prefetch;
   const int64_t step = call.prefetch_step;
   // Of this block and of the next, by turns.
   alignas(64) int32_t starts[2][2][8];
-  if (!Kind::kHasMin) StoreStarts<Kind, rows>(x, starts[0]);
+  if (!Weights::kHasMin) StoreStarts<Weights, rows>(x, starts[0]);
   __m512 sums[rows][2];
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
     sums[m][0] = _mm512_setzero_ps();
@@ -118,9 +205,10 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
     }
     const int64_t x_step =
         b + 1 < call.blocks ? rows * kQuantizedRowsBlockBytes : 0;
-    if (!Kind::kHasMin) {
-      StoreStarts<Kind, rows>(x + x_step, starts[(b + 1) % 2]);
+    if (!Weights::kHasMin) {
+      StoreStarts<Weights, rows>(x + x_step, starts[(b + 1) % 2]);
     }
+    const float* scales = weights.Scales(scale_buffer);
     const float* x_scale = reinterpret_cast<const float*>(x + 32 * rows);
     const float* scaled_sum = x_scale + rows;
     const int32_t* sum_low =
@@ -130,14 +218,14 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
       const __m512i zero = _mm512_setzero_si512();
       WEFT_UNROLL for (int m = 0; m < rows; ++m) {
         __m512i start = zero;
-        if (!Kind::kHasMin) start = Broadcast32(&starts[b % 2][h][m]);
+        if (!Weights::kHasMin) start = Broadcast32(&starts[b % 2][h][m]);
         dots[m][0] = start;
         dots[m][1] = start;
       }
       WEFT_UNROLL for (int g = 0; g < groups; ++g) {
-        const int at = h * groups + g;
-        const __m512i wa = LoadOrdered(w0 + 64 * at);
-        const __m512i wb = LoadOrdered(w0 + w_distance + 64 * at);
+        const int at = Weights::Order(h * groups + g);
+        const __m512i wa = weights.Group(0, at);
+        const __m512i wb = weights.Group(1, at);
         if (g < groups - 1) {
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
             const __m512i y = Broadcast32(x + 32 * m + 4 * at);
@@ -161,7 +249,7 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
           const __m512 product_b = MultiplyOrdered(scale_b, xs);
           FmaOrdered(sums[m][0], dot_a, product_a);
           FmaOrdered(sums[m][1], dot_b, product_b);
-          if (Kind::kHasMin) {
+          if (Weights::kHasMin) {
             const float* mins = scales + 32 * (per_32 + h);
             __m512 xsum;
             if (per_32 == 1) {
@@ -176,8 +264,7 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
         }
       }
     }
-    w0 += 512;
-    scales += 32 * per_32 * (Kind::kHasMin ? 2 : 1);
+    weights.Next();
     x += x_step;
   }
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
@@ -190,22 +277,17 @@ __attribute__((noinline)) void Tile512(const TileCall& call) {
 // of DRAM at full bandwidth.
 constexpr int64_t kPrefetchAhead = 4096;
 
-// One panel against 1 to 8 rows, unpacked in registers: rows of one tile of
-// quantised rows, or 6 of one and 1 or 2 of the next (x_next). With few rows
-// two chains of products per sum hide their latency.
+// One panel against a tile of few rows, unpacked in registers. Two chains of
+// products per sum hide their latency.
 template <class Block, int rows>
 __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
-                                        const uint8_t* x, const uint8_t* x_next,
-                                        float* out) {
+                                        const uint8_t* x, float* out) {
   using Panel = Panel16<Block>;
   constexpr int per_32 = Panel::kScalesPer32;
   constexpr int groups = 8 / per_32;
-  constexpr int chains = rows <= 6 ? 2 : 1;
   constexpr int stream_bytes = Panel::kQuantsFirst
                                    ? Panel::kQuantBytes
                                    : Panel::kSuperBlockBytes / Panel::kBlocks;
-  constexpr int here = rows < kQuantizedRowsTile ? rows : kQuantizedRowsTile;
-  constexpr int next = rows - here;
   __m512 sums[rows];
   WEFT_UNROLL for (int m = 0; m < rows; ++m) sums[m] = _mm512_setzero_ps();
   for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
@@ -218,64 +300,42 @@ __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
         __asm__ volatile("prefetcht0 %0" : : "m"(ahead[o]));
       }
       ahead += stream_bytes;
-      // Fields of row m; m is a constant after unrolling.
-      const auto quants_of = [&](int m) {
-        return m < here ? x + 32 * m : x_next + 32 * (m - here);
-      };
-      const auto field = [&](int m, int i) {
-        const uint8_t* p = m < here
-                               ? x + 32 * here + 4 * (i * here + m)
-                               : x_next + 32 * next + 4 * (i * next + m - here);
-        return p;
-      };
-      const auto float_field = [&](int m, int i) {
-        return *reinterpret_cast<const float*>(field(m, i));
-      };
-      const auto int_field = [&](int m, int i) {
-        return *reinterpret_cast<const int32_t*>(field(m, i));
-      };
+      const TileFields fields = FieldsOf(x, rows, 0);
       WEFT_UNROLL for (int h = 0; h < per_32; ++h) {
-        __m512i dots[rows][chains];
+        __m512i dots[rows][2];
         WEFT_UNROLL for (int m = 0; m < rows; ++m) {
           dots[m][0] = _mm512_setzero_si512();
-          dots[m][chains - 1] = _mm512_setzero_si512();
+          dots[m][1] = _mm512_setzero_si512();
           if (!Panel::kHasMin) {
-            const int32_t sum = per_32 == 2 ? int_field(m, 2 + h)
-                                            : int_field(m, 2) + int_field(m, 3);
-            dots[m][0] = _mm512_set1_epi32(-Panel::kOffset * sum);
+            dots[m][0] = _mm512_set1_epi32(-Panel::kOffset *
+                                           SumOf<per_32>(fields, m, h));
           }
         }
         WEFT_UNROLL for (int i = 0; i < groups; ++i) {
-          // Groups that share bytes are unpacked together.
-          const int g = h * groups + i / 2 + i % 2 * (groups / 2);
+          const int g = h * groups + GroupInPairs(i, groups);
           const __m512i w = UnpackGroup<Block>(quants, g, 0);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-            DotProduct(dots[m][i % chains], w,
-                       Broadcast32(quants_of(m) + 4 * g));
+            DotProduct(dots[m][i % 2], w, Broadcast32(x + 32 * m + 4 * g));
           }
         }
         const __m512 scale = UnpackScale<Block>(halves, meta, k, h, 0);
         WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-          __m512i dot = dots[m][0];
-          if (chains == 2) dot = _mm512_add_epi32(dot, dots[m][chains - 1]);
-          const __m512 xs = _mm512_set1_ps(float_field(m, 0));
+          const __m512i dot = _mm512_add_epi32(dots[m][0], dots[m][1]);
+          const __m512 xs = _mm512_set1_ps(fields.scale[m]);
           sums[m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot),
                                     _mm512_mul_ps(scale, xs), sums[m]);
         }
         if (Panel::kHasMin) {
           const __m512 min = UnpackNegativeMin<Block>(halves, meta, k, h, 0);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
-            const float xsum =
-                per_32 == 1 ? float_field(m, 1)
-                            : float_field(m, 0) *
-                                  static_cast<float>(int_field(m, 2 + h));
-            sums[m] = _mm512_fmadd_ps(_mm512_set1_ps(xsum), min, sums[m]);
+            sums[m] = _mm512_fmadd_ps(
+                _mm512_set1_ps(ScaledSumOf<per_32>(fields, m, h)), min,
+                sums[m]);
           }
         }
       }
       quants += Panel::kQuantBytes;
-      x += here * kQuantizedRowsBlockBytes;
-      x_next += next * kQuantizedRowsBlockBytes;
+      x += rows * kQuantizedRowsBlockBytes;
     }
   }
   WEFT_UNROLL for (int m = 0; m < rows; ++m) {
@@ -283,50 +343,54 @@ __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
   }
 }
 
+template <class Weights>
+WEFT_INLINE void TileOfRows(const TileCall& call, int rows) {
+  switch (rows) {
+    case 1:
+      return Tile512<Weights, 1>(call);
+    case 2:
+      return Tile512<Weights, 2>(call);
+    case 3:
+      return Tile512<Weights, 3>(call);
+    case 4:
+      return Tile512<Weights, 4>(call);
+    case 5:
+      return Tile512<Weights, 5>(call);
+    default:
+      return Tile512<Weights, 6>(call);
+  }
+}
+
 struct Vnni512Kernels {
   template <class Block>
   static void Tile(const TileCall& call, int rows) {
     using Panel = Panel16<Block>;
-    using Kind = TileKind<Panel::kScalesPer32, Panel::kHasMin, Panel::kOffset>;
-    switch (rows) {
-      case 1:
-        return Tile512<Kind, 1>(call);
-      case 2:
-        return Tile512<Kind, 2>(call);
-      case 3:
-        return Tile512<Kind, 3>(call);
-      case 4:
-        return Tile512<Kind, 4>(call);
-      case 5:
-        return Tile512<Kind, 5>(call);
-      default:
-        return Tile512<Kind, 6>(call);
-    }
+    TileOfRows<
+        UnpackedWeights<Panel::kScalesPer32, Panel::kHasMin, Panel::kOffset>>(
+        call, rows);
+  }
+  template <class Block>
+  static void PackedTile(const TileCall& call, int rows) {
+    TileOfRows<PackedWeights<Block>>(call, rows);
   }
 
-  // Rows of x that Panel takes at once.
-  static constexpr int kPanelRowsOfX = 8;
+  // matmul_bench, decode:1 to decode:32.
+  static constexpr int64_t kPackedRows = kPackedRowsVnni512;
+  template <class Block>
+  static constexpr int64_t FewRows() {
+    return Panel16<Block>::kBlocks > 1 ? 3 : 2;
+  }
 
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
-                    const uint8_t* x_next, int rows, float* sums) {
+                    int rows, float* sums) {
     switch (rows) {
       case 1:
-        return Panel512<Block, 1>(panel, depth, x, x_next, sums);
+        return Panel512<Block, 1>(panel, depth, x, sums);
       case 2:
-        return Panel512<Block, 2>(panel, depth, x, x_next, sums);
-      case 3:
-        return Panel512<Block, 3>(panel, depth, x, x_next, sums);
-      case 4:
-        return Panel512<Block, 4>(panel, depth, x, x_next, sums);
-      case 5:
-        return Panel512<Block, 5>(panel, depth, x, x_next, sums);
-      case 6:
-        return Panel512<Block, 6>(panel, depth, x, x_next, sums);
-      case 7:
-        return Panel512<Block, 7>(panel, depth, x, x_next, sums);
+        return Panel512<Block, 2>(panel, depth, x, sums);
       default:
-        return Panel512<Block, 8>(panel, depth, x, x_next, sums);
+        return Panel512<Block, 3>(panel, depth, x, sums);
     }
   }
 };

@@ -75,8 +75,9 @@ class QuantizedMatmul : public ::testing::TestWithParam<MatmulKernel> {
   static std::vector<int64_t> RowCounts(const MatmulKernel& kernel) {
     std::vector<int64_t> counts;
     for (int64_t m = 1; m <= 20; ++m) counts.push_back(m);
-    counts.push_back(64);
-    counts.push_back(kMostRows);
+    for (int64_t m : {int64_t{32}, int64_t{33}, int64_t{64}, kMostRows}) {
+      counts.push_back(m);
+    }
     while (counts.back() > kernel.max_rows) counts.pop_back();
     return counts;
   }
