@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/allocation_counter.h"
+#include "base/first_largest.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "runtime/kernel_uses.h"
@@ -104,9 +105,9 @@ class Bench {
       status =
           engine_.executor().Run({ids, positions, slots, rows, logits_.data()});
       for (int64_t i = 0; i < n; ++i) {
-        const float* row = logits_.data() + i * vocabulary_;
-        ids[i] = static_cast<int32_t>(std::max_element(row, row + vocabulary_) -
-                                      row);
+        ids[i] = static_cast<int32_t>(
+            FirstLargest(absl::MakeConstSpan(logits_).subspan(i * vocabulary_,
+                                                              vocabulary_)));
       }
     }
     allocations_ = AllocationCount() - allocations_;

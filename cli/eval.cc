@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/first_largest.h"
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 
@@ -76,8 +77,7 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
           rows.append(reinterpret_cast<const char*>(logits.data()),
                       logits.size() * sizeof(float));
         }
-        argmax.push_back(std::max_element(logits.begin(), logits.end()) -
-                         logits.begin());
+        argmax.push_back(FirstLargest(logits));
         if (position + 1 < static_cast<int64_t>(tokens.size())) {
           absl::StatusOr<double> p =
               LogProbability(logits, tokens[position + 1]);

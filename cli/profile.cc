@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/first_largest.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "graph/listing.h"
@@ -54,8 +55,7 @@ absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
   }
   for (int64_t i = 0; i < flags.generate; ++i) {
     const absl::Span<const float> logits = session.logits();
-    const int32_t next = static_cast<int32_t>(
-        std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const int32_t next = static_cast<int32_t>(FirstLargest(logits));
     if (absl::Status s = step("decode", absl::MakeConstSpan(&next, 1));
         !s.ok()) {
       return s;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/first_largest.h"
 #include "runtime/logprobs.h"
 
 namespace weft {
@@ -238,10 +239,9 @@ absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
     absl::Status valid = CheckLogits(logits);
     if (!valid.ok()) return valid;
     // The first of several largest.
-    const auto best = std::max_element(logits.begin(), logits.end());
-    if (*best == -kInfinity) return NothingToDraw();
-    candidates.push_back(
-        {static_cast<int32_t>(best - logits.begin()), *best, 1.0});
+    const int64_t best = FirstLargest(logits);
+    if (logits[best] == -kInfinity) return NothingToDraw();
+    candidates.push_back({static_cast<int32_t>(best), logits[best], 1.0});
     return absl::MakeConstSpan(candidates);
   }
 
