@@ -5,10 +5,12 @@
 // columns a block costs 8 products, a multiply and an FMA per output: 80% of
 // the product peak (73% with a minimum, 67% with a scale per 16) is the limit.
 //
-// The prefill tile is 6 rows x 2 panels: 12 float and 12 integer sums in
-// registers. Its instructions are one-instruction `asm volatile` in the order
-// written, because the compiler's own order spills sums; sums are local arrays,
-// fully unrolled, in a function of their own, for the same reason.
+// The tile is 6 rows x 2 panels: 12 float and 12 integer sums in registers. For
+// prefill its weights are unpacked before, for batches as it runs: shifts and
+// masks run beside the products. Its instructions are one-instruction `asm
+// volatile` in the order written, because the compiler's own order spills sums;
+// sums are local arrays, fully unrolled, in a function of their own, for the
+// same reason.
 //
 // Weights are unsigned with an offset: integer sums start at minus offset times
 // the sum of x, so the offset costs nothing.
@@ -72,9 +74,10 @@ constexpr int GroupInPairs(int i, int groups) {
 }
 
 // Where a tile takes the weights of two panels from, 32 columns at a time.
-// Groups of 4 columns come in the order Order(0), Order(1), ...; Scales()
-// points to the block's scales and negated minimums as UnpackedPair lays them
-// out.
+// Groups of 4 columns come in the order Order(0), Order(1), ...; Scales() finds
+// the block's scales and negated minimums, laid out as in UnpackedPair, or
+// writes them to the buffer it is given (kScaleFloats). A member array instead
+// would keep the pointers in memory too.
 //
 // Unpacked before: types that differ only in their unpacking share one tile.
 template <int per_32, bool has_min, int offset>
@@ -93,7 +96,7 @@ class UnpackedWeights {
   WEFT_INLINE __m512i Group(int panel, int g) const {
     return LoadOrdered(quants_ + panel * distance_ + 64 * g);
   }
-  WEFT_INLINE const float* Scales(float*) const { return scales_; }
+  WEFT_INLINE const float* Scales(float* /*buffer*/) const { return scales_; }
   WEFT_INLINE void Next() {
     quants_ += 512;
     scales_ += 32 * per_32 * (has_min ? 2 : 1);
@@ -127,12 +130,12 @@ class PackedWeights {
   WEFT_INLINE __m512i Group(int panel, int g) const {
     return UnpackGroup<Block>(quants_ + panel * distance_, g, 0);
   }
-  WEFT_INLINE const float* Scales(float* scales) const {
+  WEFT_INLINE const float* Scales(float* buffer) const {
     WEFT_UNROLL for (int v = 0; v < 2; ++v) {
       const uint8_t* meta = meta_ + v * distance_;
       const PanelHalves halves = LoadHalves<Block>(meta, 0);
       WEFT_UNROLL for (int h = 0; h < kScalesPer32; ++h) {
-        float* to = scales + 32 * h + 16 * v;
+        float* to = buffer + 32 * h + 16 * v;
         StoreFloats(to, UnpackScale<Block>(halves, meta, block_, h, 0));
         if (kHasMin) {
           StoreFloats(to + 32 * kScalesPer32,
@@ -140,7 +143,7 @@ class PackedWeights {
         }
       }
     }
-    return scales;
+    return buffer;
   }
   WEFT_INLINE void Next() {
     quants_ += Panel::kQuantBytes;
