@@ -1,0 +1,169 @@
+#include "benchmarks/kernels/kernel_cases.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "graph/dtype.h"
+#include "graph/text_format.h"
+#include "ops/op_table.h"
+#include "ops/weight_layout.h"
+
+namespace weft {
+namespace {
+
+// Holes: $D columns, $N inner, $H heads, $G KV heads, $E head_dim, $Q and $K
+// columns of queries and keys, $TYPE, $LAYOUT. The last line is the node.
+struct Template {
+  const char* variant;  // of the op, where there is more than one
+  const char* sources;
+  const char* nodes;
+};
+
+constexpr char kX[] = "%x = input x f32[T,$D]\n";
+constexpr char kTwo[] = "%x = input x f32[T,$N]\n%y = input y f32[T,$N]\n";
+constexpr char kProduct[] =
+    "$w = weight $TYPE[$N,$D]$LAYOUT\n$norm = weight f32[$D]\n"
+    "%x = input x f32[T,$D]\n";
+constexpr char kScores[] = "%p = input p f32[T,$H,S]\n";
+constexpr char kAttention[] =
+    "%q = input q f32[T,$Q]\n%p = input p f32[T,$H,S]\n"
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%k = state keys $TYPE[S,$G,$E]{keys}\n"
+    "%v = state values $TYPE[S,$G,$E]{values}\n";
+constexpr char kRope[] =
+    "%x = input x f32[T,$K]\n%positions = input positions i32[T]\n";
+constexpr char kRotated[] =
+    "%x = input x f32[T,$K]\n"
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%k = state keys $TYPE[S,$G,$E]{keys}\n"
+    "%v = state values $TYPE[S,$G,$E]{values}\n";
+constexpr char kWeights[] =
+    "$w = weight $TYPE[$N,$D]\n$other = weight $TYPE[$N,$D]\n";
+
+#define WEFT_ROPE "base=1e4 head_dim=$E rope_dims=$E scale=1.0 style="
+
+constexpr Template kTemplates[] = {
+    {"", "$w = weight $TYPE[$N,$D]$LAYOUT\n%ids = input ids i32[T]\n",
+     "%1 = embed(%ids, $w) f32[T,$D]"},
+    {"", kProduct, "%1 = matmul(%x, $w) f32[T,$N]"},
+    {"", kProduct,
+     "%1 = quantize_rows(%x) q8r[T,$D]\n%2 = matmul(%1, $w) f32[T,$N]"},
+    {"gate", kProduct,
+     "%1 = fused_matmul(%x, $w, $norm) epilogue=\"silu_gate\" eps=1e-05 "
+     "f32[T,$HALF]"},
+    {"gate", kProduct,
+     "%1 = fused_matmul(%x, $w, $norm) epilogue=\"silu_gate_quantize\" "
+     "eps=1e-05 quantize=1 q8r[T,$HALF]"},
+    {"", kAttention,
+     "%1 = attention(%q, %k, %v, %positions, %sequence) heads=$H scale=0.125 "
+     "f32[T,$Q]"},
+    {"", kAttention,
+     "%1 = attention_scores(%q, %k, %positions, %sequence) heads=$H "
+     "scale=0.125 f32[T,$H,S]"},
+    {"", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
+    {"", kAttention,
+     "%1 = attention_values(%p, %v, %positions, %sequence) f32[T,$Q]"},
+    {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
+     "%1 = rms_norm(%x, $w) eps=1e-05 f32[T,$D]"},
+    {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
+     "%1 = layer_norm(%x, $w, $w) eps=1e-05 f32[T,$D]"},
+    {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
+     "%1 = rms_norm_quantize(%x, $w) eps=1e-05 q8r[T,$D]"},
+    {"", kX, "%1 = quantize_rows(%x) q8r[T,$D]"},
+    {"", kTwo, "%1 = add(%x, %y) f32[T,$N]"},
+    {"", kTwo, "%1 = mul(%x, %y) f32[T,$N]"},
+    {"", kTwo, "%1 = silu_gate(%x, %y) f32[T,$N]"},
+    {"", kTwo, "%1 = silu(%x) f32[T,$N]"},
+    {"erf", kTwo, "%1 = gelu(%x) approximation=\"none\" f32[T,$N]"},
+    {"tanh", kTwo, "%1 = gelu(%x) approximation=\"tanh\" f32[T,$N]"},
+    {"", "%x = input x f32[T,$D]\n%rows = input rows i32[R]\n",
+     "%1 = take_rows(%x, %rows) f32[R,$D]"},
+    {"halves", kRope,
+     "%1 = rope(%x, %positions) " WEFT_ROPE "\"halves\" f32[T,$K]"},
+    {"interleaved", kRope,
+     "%1 = rope(%x, %positions) " WEFT_ROPE "\"interleaved\" f32[T,$K]"},
+    {"keys", kRotated,
+     "%1 = kv_write(%k, %x, %positions, %sequence) $TYPE[S,$G,$E]{keys}"},
+    {"values", kRotated,
+     "%1 = kv_write(%v, %x, %positions, %sequence) $TYPE[S,$G,$E]{values}"},
+    {"", kRotated,
+     "%1 = rope_kv_write(%k, %x, %positions, %sequence) " WEFT_ROPE
+     "\"interleaved\" $TYPE[S,$G,$E]{keys}"},
+    {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
+    {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
+    {"", kWeights,
+     "%1 = pack_weight($w) layout=\"panel16\" "
+     "$TYPE[$N,$D]{panel16}"},
+};
+
+#undef WEFT_ROPE
+
+std::string Fill(const Template& entry, int64_t tokens, DType type,
+                 absl::string_view layout, const CaseSizes& s) {
+  const std::string text = absl::StrCat(
+      "graph kernel tokens<=", tokens, " rows<=", tokens,
+      " context<=", s.context, "\n", entry.sources, entry.nodes, "\n");
+  return absl::StrReplaceAll(
+      text, {{"$TYPE", Info(type).name},
+             {"$LAYOUT", layout.empty() ? "" : absl::StrCat("{", layout, "}")},
+             {"$D", absl::StrCat(s.columns)},
+             {"$N", absl::StrCat(s.inner)},
+             {"$HALF", absl::StrCat(s.inner / 2)},
+             {"$TWICE", absl::StrCat(s.inner * 2)},
+             {"$H", absl::StrCat(s.heads)},
+             {"$G", absl::StrCat(s.kv_heads)},
+             {"$E", absl::StrCat(s.head_dim)},
+             {"$Q", absl::StrCat(s.heads * s.head_dim)},
+             {"$K", absl::StrCat(s.kv_heads * s.head_dim)}});
+}
+
+}  // namespace
+
+std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
+                                const CaseSizes& sizes, std::string* why) {
+  std::vector<KernelCase> cases;
+  *why = "benchmarks/kernels/kernel_cases.cc has no line for its op";
+  for (const Template& entry : kTemplates) {
+    const bool typed = absl::StrContains(entry.sources, "$TYPE");
+    const bool laid_out = absl::StrContains(entry.sources, "$LAYOUT");
+    for (const DTypeInfo& type : AllDTypes()) {
+      if (!typed && type.type != DType::kF32) continue;
+      for (const WeightLayout& layout : AllWeightLayouts()) {
+        if (!laid_out && layout.name[0] != '\0') continue;
+        absl::StatusOr<Graph> graph =
+            Parse(Fill(entry, tokens, type.type, layout.name, sizes));
+        if (!graph.ok()) continue;
+        const Node& node = graph->node(graph->order().back());
+        if (!row.Computes(node)) continue;
+        graph->AddOutput("y", node.outputs[0]);
+        // Combinations that ops do not take: not the row's business.
+        if (!VerifyGraph(*graph).ok()) continue;
+        std::string refusal = row.Refuses({*graph, node, {row.isa()}});
+        if (!refusal.empty()) {
+          *why = std::move(refusal);
+          continue;
+        }
+        std::string name = row.name();
+        for (const absl::string_view part :
+             {typed ? absl::string_view(type.name) : "",
+              absl::string_view(layout.name),
+              absl::string_view(entry.variant)}) {
+          if (part.empty() || part == row.weight_layout() ||
+              absl::StrContains(row.name(), absl::StrCat("_", part, "_"))) {
+            continue;
+          }
+          absl::StrAppend(&name, "/", part);
+        }
+        // Of a row that takes floats and quantised rows, the latter come
+        // second.
+        for (const KernelCase& other : cases) {
+          if (other.name == name) absl::StrAppend(&name, "/q8r");
+        }
+        cases.push_back({std::move(name), &row, *std::move(graph), tokens});
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+// Graphs of one node for every row of the kernel table: what there is to
+// measure.
+//
+// An op has a few lines of graph text with holes for types, layouts and sizes;
+// a row gets every filling that it does not refuse. So a new kernel of an op
+// that is known needs no line here, and neither does a new weight type.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/kernels/kernel_table.h"
+
+namespace weft {
+
+// Of the tensors; TinyLlama's by default.
+struct CaseSizes {
+  int64_t columns = 2048;  // of the residual stream
+  int64_t inner = 5632;    // of the feed-forward network
+  int64_t heads = 32;
+  int64_t kv_heads = 4;
+  int64_t head_dim = 64;
+  int64_t context = 2048;
+};
+
+struct KernelCase {
+  std::string name;  // the row's, and after slashes what the row leaves open
+  const KernelRow* row;
+  Graph graph;  // legal; the node is the last, what it reads comes before
+  int64_t tokens;
+
+  NodeView view() const {
+    return {graph, graph.node(graph.order().back()), {row->isa()}};
+  }
+};
+
+// None where the row refuses all; then `why` has its last reason.
+std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
+                                const CaseSizes& sizes, std::string* why);
+
+}  // namespace weft
