@@ -140,7 +140,11 @@ std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
         if (!VerifyGraph(*graph).ok()) continue;
         std::string refusal = row.Refuses({*graph, node, {row.isa()}});
         if (!refusal.empty()) {
-          *why = std::move(refusal);
+          // Not that it is for another type.
+          if (!typed || absl::StrContains(row.name(),
+                                          absl::StrCat("_", type.name, "_"))) {
+            *why = std::move(refusal);
+          }
           continue;
         }
         std::string name = row.name();
