@@ -71,8 +71,8 @@ WEFT_INLINE QuantizedBlock QuantizedBlockAt(void* base, int64_t rows,
 WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
   // Without the sign, floats order as their bits do, infinity and then NaN
   // last: one reduction finds the maximum and whether all are finite.
-  const I32x16 low_bits = reinterpret_cast<I32x16>(Absolute(low));
-  const I32x16 high_bits = reinterpret_cast<I32x16>(Absolute(high));
+  const I32x16 low_bits = BitsOf(Absolute(low));
+  const I32x16 high_bits = BitsOf(Absolute(high));
   const int32_t bits = ReduceMax(Max(low_bits, high_bits));
   float largest;
   memcpy(&largest, &bits, sizeof(largest));

@@ -1,5 +1,5 @@
-// Sixteen floats at a time, in plain C++ on the compiler's vector extension:
-// one text serves AVX2 (two registers), AVX-512 (one) and NEON (four). Every
+// Sixteen floats at a time, in plain C++ on vectors (vector_types.h): one text
+// serves AVX2 (two registers), AVX-512 (one) and NEON (four). Every
 // operation acts lane by lane as IEEE 754 says, and reductions have one fixed
 // tree, so all instruction sets give the same bits.
 //
@@ -8,43 +8,10 @@
 // hardware fused multiply-add for speed; without it the results are the same.
 #pragma once
 
-#include <stdint.h>
-#include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#define WEFT_INLINE inline __attribute__((always_inline))
+#include "ops/kernels/vector_types.h"
 
 namespace weft {
 namespace {
-
-typedef float F32x16 __attribute__((vector_size(64)));
-typedef int32_t I32x16 __attribute__((vector_size(64)));
-typedef uint32_t U32x16 __attribute__((vector_size(64)));
-typedef int8_t I8x16 __attribute__((vector_size(16)));
-typedef uint16_t U16x16 __attribute__((vector_size(32)));
-
-// Halves and quarters, for what GCC does badly on the whole.
-typedef float F32x8 __attribute__((vector_size(32)));
-typedef float F32x4 __attribute__((vector_size(16)));
-typedef int32_t I32x8 __attribute__((vector_size(32)));
-typedef int32_t I32x4 __attribute__((vector_size(16)));
-
-WEFT_INLINE F32x16 Splat(float x) {
-  return F32x16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-}
-
-WEFT_INLINE F32x16 Load(const float* p) {
-  F32x16 v;
-  memcpy(&v, p, sizeof(v));
-  return v;
-}
-
-WEFT_INLINE void Store(float* p, F32x16 v) { memcpy(p, &v, sizeof(v)); }
 
 // The first `n` of 16 lanes, the others zero. 0 <= n <= 16.
 WEFT_INLINE F32x16 LoadPart(const float* p, int n) {
@@ -62,18 +29,8 @@ WEFT_INLINE F32x16 MultiplyAdd(F32x16 a, F32x16 b, F32x16 c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
 #elif defined(__FMA__)
-  // GCC does not vectorise a loop of fmaf over half registers.
-  struct Halves {
-    __m256 low, high;
-  } x, y, z;
-  memcpy(&x, &a, sizeof(x));
-  memcpy(&y, &b, sizeof(y));
-  memcpy(&z, &c, sizeof(z));
-  z.low = _mm256_fmadd_ps(x.low, y.low, z.low);
-  z.high = _mm256_fmadd_ps(x.high, y.high, z.high);
-  F32x16 r;
-  memcpy(&r, &z, sizeof(r));
-  return r;
+  return Join(_mm256_fmadd_ps(LowHalf(a), LowHalf(b), LowHalf(c)),
+              _mm256_fmadd_ps(HighHalf(a), HighHalf(b), HighHalf(c)));
 #elif defined(__aarch64__)
   float32x4_t x[4], y[4], z[4];
   memcpy(x, &a, sizeof(x));
@@ -105,13 +62,7 @@ WEFT_INLINE I32x16 Less(F32x16 a, F32x16 b) {
   memcpy(&r, less, sizeof(r));
   return r;
 #else
-  F32x8 x[2], y[2];
-  memcpy(x, &a, sizeof(x));
-  memcpy(y, &b, sizeof(y));
-  const I32x8 less[2] = {x[0] < y[0], x[1] < y[1]};
-  I32x16 r;
-  memcpy(&r, less, sizeof(r));
-  return r;
+  return Join(LowHalf(a) < LowHalf(b), HighHalf(a) < HighHalf(b));
 #endif
 }
 
@@ -119,10 +70,10 @@ WEFT_INLINE I32x16 Less(F32x16 a, F32x16 b) {
 WEFT_INLINE F32x16 Select(I32x16 mask, F32x16 a, F32x16 b) {
 #if defined(__AVX512F__)
   return mask ? a : b;
+#elif WEFT_VECTOR_HALVES
+  return Join(mask.low ? a.low : b.low, mask.high ? a.high : b.high);
 #else
-  const I32x16 x = reinterpret_cast<I32x16>(a);
-  const I32x16 y = reinterpret_cast<I32x16>(b);
-  return reinterpret_cast<F32x16>((mask & x) | (~mask & y));
+  return FloatsOf((mask & BitsOf(a)) | (~mask & BitsOf(b)));
 #endif
 }
 
@@ -130,16 +81,20 @@ WEFT_INLINE F32x16 Max(F32x16 a, F32x16 b) { return Select(Less(b, a), a, b); }
 
 // Without the sign bit, only NaN has more than infinity's bits.
 WEFT_INLINE I32x16 IsNan(F32x16 x) {
-  return (0x7f800000 - (reinterpret_cast<I32x16>(x) & 0x7fffffff)) >> 31;
+  return (0x7f800000 - (BitsOf(x) & 0x7fffffff)) >> 31;
 }
 
 WEFT_INLINE F32x16 Absolute(F32x16 a) {
-  const I32x16 bits = reinterpret_cast<I32x16>(a) & 0x7fffffff;
-  return reinterpret_cast<F32x16>(bits);
+  return FloatsOf(BitsOf(a) & 0x7fffffff);
 }
 
 WEFT_INLINE F32x16 ToFloat(I32x16 a) {
+#if WEFT_VECTOR_HALVES
+  return Join(__builtin_convertvector(a.low, F32x8),
+              __builtin_convertvector(a.high, F32x8));
+#else
   return __builtin_convertvector(a, F32x16);
+#endif
 }
 
 // The low byte of each lane.
@@ -154,8 +109,29 @@ WEFT_INLINE I8x16 LowBytes(I32x16 a) {
   I8x16 r;
   memcpy(&r, &bytes, sizeof(r));
   return r;
+#elif WEFT_VECTOR_HALVES
+  // Packing saturates, which a byte does not meet; 64-bit parts of the two
+  // come out in turns.
+  const __m256i words = _mm256_permute4x64_epi64(
+      _mm256_packus_epi32(reinterpret_cast<__m256i>(a.low & 0xff),
+                          reinterpret_cast<__m256i>(a.high & 0xff)),
+      0xd8);
+  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words),
+                                         _mm256_extracti128_si256(words, 1));
+  return reinterpret_cast<I8x16>(bytes);
 #else
   return __builtin_convertvector(a, I8x16);
+#endif
+}
+
+// Lanes 1, 0, 3, 2, 5, ...
+WEFT_INLINE F32x16 SwapPairs(F32x16 v) {
+#if WEFT_VECTOR_HALVES
+  return Join(_mm256_permute_ps(v.low, 0xb1), _mm256_permute_ps(v.high, 0xb1));
+#else
+  typedef uint64_t U64x8 __attribute__((vector_size(64)));
+  const U64x8 pairs = reinterpret_cast<U64x8>(v);
+  return reinterpret_cast<F32x16>((pairs << 32) | (pairs >> 32));
 #endif
 }
 
@@ -164,14 +140,12 @@ WEFT_INLINE I8x16 LowBytes(I32x16 a) {
 WEFT_INLINE I32x16 RoundToInt(F32x16 x) {
   const F32x16 magic = Splat(12582912.0f);
   const F32x16 sum = x + magic;
-  return reinterpret_cast<I32x16>(sum) - reinterpret_cast<I32x16>(magic);
+  return BitsOf(sum) - BitsOf(magic);
 }
 
 // Fixed trees: lane i with i + 8, then + 4, + 2, + 1.
 WEFT_INLINE float ReduceSum(F32x16 v) {
-  F32x8 h[2];
-  memcpy(h, &v, sizeof(h));
-  const F32x8 eight = h[0] + h[1];
+  const F32x8 eight = LowHalf(v) + HighHalf(v);
   F32x4 q[2];
   memcpy(q, &eight, sizeof(q));
   const F32x4 four = q[0] + q[1];
@@ -184,9 +158,8 @@ WEFT_INLINE float ReduceMax(F32x16 v) {
   memcpy(h, &v, sizeof(h));
   const F32x4 q[2] = {h[0] > h[2] ? h[0] : h[2], h[1] > h[3] ? h[1] : h[3]};
 #else
-  F32x8 h[2];
-  memcpy(h, &v, sizeof(h));
-  const F32x8 eight = h[0] > h[1] ? h[0] : h[1];
+  const F32x8 low = LowHalf(v), high = HighHalf(v);
+  const F32x8 eight = low > high ? low : high;
   F32x4 q[2];
   memcpy(q, &eight, sizeof(q));
 #endif
@@ -197,26 +170,25 @@ WEFT_INLINE float ReduceMax(F32x16 v) {
 }
 
 WEFT_INLINE I32x16 Max(I32x16 a, I32x16 b) {
-#if defined(__aarch64__)
+#if defined(__AVX512F__)
+  return a > b ? a : b;
+#elif defined(__aarch64__)
   I32x4 x[4], y[4], most[4];
   memcpy(x, &a, sizeof(x));
   memcpy(y, &b, sizeof(y));
   for (int i = 0; i < 4; ++i) most[i] = x[i] > y[i] ? x[i] : y[i];
-#else
-  I32x8 x[2], y[2];
-  memcpy(x, &a, sizeof(x));
-  memcpy(y, &b, sizeof(y));
-  const I32x8 most[2] = {x[0] > y[0] ? x[0] : y[0], x[1] > y[1] ? x[1] : y[1]};
-#endif
   I32x16 r;
   memcpy(&r, most, sizeof(r));
   return r;
+#else
+  const I32x8 low = LowHalf(a) > LowHalf(b) ? LowHalf(a) : LowHalf(b);
+  const I32x8 high = HighHalf(a) > HighHalf(b) ? HighHalf(a) : HighHalf(b);
+  return Join(low, high);
+#endif
 }
 
 WEFT_INLINE int32_t ReduceSum(I32x16 v) {
-  I32x8 h[2];
-  memcpy(h, &v, sizeof(h));
-  const I32x8 eight = h[0] + h[1];
+  const I32x8 eight = LowHalf(v) + HighHalf(v);
   I32x4 q[2];
   memcpy(q, &eight, sizeof(q));
   const I32x4 four = q[0] + q[1];
@@ -229,9 +201,8 @@ WEFT_INLINE int32_t ReduceMax(I32x16 v) {
   memcpy(h, &v, sizeof(h));
   const I32x4 q[2] = {h[0] > h[2] ? h[0] : h[2], h[1] > h[3] ? h[1] : h[3]};
 #else
-  I32x8 h[2];
-  memcpy(h, &v, sizeof(h));
-  const I32x8 eight = h[0] > h[1] ? h[0] : h[1];
+  const I32x8 low = LowHalf(v), high = HighHalf(v);
+  const I32x8 eight = low > high ? low : high;
   I32x4 q[2];
   memcpy(q, &eight, sizeof(q));
 #endif
@@ -264,8 +235,8 @@ WEFT_INLINE F32x16 Exp(F32x16 x) {
   p = MultiplyAdd(p, r, Splat(1.0f));
   // 2^n in two steps, since n = 128 has no exponent of its own.
   const I32x16 half = n >> 1;
-  const F32x16 scale_a = reinterpret_cast<F32x16>((half + 127) << 23);
-  const F32x16 scale_b = reinterpret_cast<F32x16>((n - half + 127) << 23);
+  const F32x16 scale_a = FloatsOf((half + 127) << 23);
+  const F32x16 scale_b = FloatsOf((n - half + 127) << 23);
   F32x16 result = p * scale_a * scale_b;
   result = Select(Less(x, low), Splat(0.0f), result);
   result = Select(Less(high, x), Splat(__builtin_inff()), result);

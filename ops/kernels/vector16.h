@@ -29,12 +29,9 @@ WEFT_INLINE F32x16 WidenF16(U16x16 v) {
   memcpy(&r, f, sizeof(r));
   return r;
 #else
-  __m128i h[2];
-  memcpy(h, &v, sizeof(v));
-  const __m256 f[2] = {_mm256_cvtph_ps(h[0]), _mm256_cvtph_ps(h[1])};
-  F32x16 r;
-  memcpy(&r, f, sizeof(r));
-  return r;
+  const __m256i h = reinterpret_cast<__m256i>(v);
+  return Join(_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
+              _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1)));
 #endif
 }
 
@@ -50,10 +47,8 @@ WEFT_INLINE U16x16 NarrowF16(F32x16 v) {
   const __m256i h = _mm512_maskz_cvtps_ph(0xffff, v, kNearest);
 #else
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-  __m256 f[2];
-  memcpy(f, &v, sizeof(v));
-  const __m128i h[2] = {_mm256_cvtps_ph(f[0], kNearest),
-                        _mm256_cvtps_ph(f[1], kNearest)};
+  const __m256i h = _mm256_set_m128i(_mm256_cvtps_ph(HighHalf(v), kNearest),
+                                     _mm256_cvtps_ph(LowHalf(v), kNearest));
 #endif
   U16x16 r;
   memcpy(&r, &h, sizeof(r));
@@ -61,16 +56,43 @@ WEFT_INLINE U16x16 NarrowF16(F32x16 v) {
 }
 
 WEFT_INLINE F32x16 WidenBF16(U16x16 v) {
+#if WEFT_VECTOR_HALVES
+  const __m256i h = reinterpret_cast<__m256i>(v);
+  return FloatsOf(Join(reinterpret_cast<I32x8>(
+                           _mm256_cvtepu16_epi32(_mm256_castsi256_si128(h))),
+                       reinterpret_cast<I32x8>(_mm256_cvtepu16_epi32(
+                           _mm256_extracti128_si256(h, 1))))
+                  << 16);
+#else
+  typedef uint32_t U32x16 __attribute__((vector_size(64)));
   return reinterpret_cast<F32x16>(__builtin_convertvector(v, U32x16) << 16);
+#endif
+}
+
+// The upper 16 bits of each lane, rounded.
+template <class Bits>
+WEFT_INLINE Bits RoundedBF16(Bits bits, Bits nan) {
+  const Bits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const Bits quiet = (bits >> 16) | 0x40;
+  return (nan & quiet) | (~nan & rounded);
 }
 
 WEFT_INLINE U16x16 NarrowBF16(F32x16 v) {
-  const U32x16 bits = reinterpret_cast<U32x16>(v);
-  const U32x16 rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const U32x16 quiet = (bits >> 16) | 0x40;
-  const U32x16 nan = reinterpret_cast<U32x16>(IsNan(v));
-  const U32x16 chosen = (nan & quiet) | (~nan & rounded);
-  return __builtin_convertvector(chosen, U16x16);
+  const I32x16 nan = IsNan(v);
+#if WEFT_VECTOR_HALVES
+  const __m256i low = reinterpret_cast<__m256i>(RoundedBF16(
+      reinterpret_cast<U32x8>(v.low), reinterpret_cast<U32x8>(nan.low)));
+  const __m256i high = reinterpret_cast<__m256i>(RoundedBF16(
+      reinterpret_cast<U32x8>(v.high), reinterpret_cast<U32x8>(nan.high)));
+  // In turns, as in LowBytes.
+  return reinterpret_cast<U16x16>(
+      _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8));
+#else
+  typedef uint32_t U32x16 __attribute__((vector_size(64)));
+  return __builtin_convertvector(
+      RoundedBF16(reinterpret_cast<U32x16>(v), reinterpret_cast<U32x16>(nan)),
+      U16x16);
+#endif
 }
 
 }  // namespace

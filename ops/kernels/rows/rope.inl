@@ -76,12 +76,8 @@ WEFT_INLINE void RotateHead(const RopeArgs& args, const RopeTables& tables,
   } else {
     ForColumns(dims, [&](int64_t i, int lanes) WEFT_LAMBDA {
       const F32x16 v = LoadLanes(x + i, lanes);
-      typedef uint64_t U64x8 __attribute__((vector_size(64)));
-      const U64x8 pairs = reinterpret_cast<U64x8>(v);
-      const F32x16 partner =
-          reinterpret_cast<F32x16>((pairs << 32) | (pairs >> 32));
       const F32x16 result =
-          v * Load(tables.cosine + i) + partner * Load(tables.sine + i);
+          v * Load(tables.cosine + i) + SwapPairs(v) * Load(tables.sine + i);
       StoreLanes(y + i, result, lanes);
     });
   }
