@@ -160,10 +160,15 @@ absl::StatusOr<Contents> ReferenceEvaluator::Run(const Graph& graph,
                                                  const StepInputs& inputs,
                                                  const Bounds& step,
                                                  const Contents& given) {
+  const auto is_given = [&](ValueId id) {
+    return id < static_cast<ValueId>(given.size()) && given[id] != nullptr;
+  };
   Contents contents(graph.value_count());
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    if (value.kind == ValueKind::kState) {
+    if (value.kind != ValueKind::kTemporary && is_given(id)) {
+      contents[id] = given[id];
+    } else if (value.kind == ValueKind::kState) {
       contents[id] = std::make_shared<Content>(
           std::vector<uint8_t>(StorageBytes(value.type, step)));
     } else if (value.kind == ValueKind::kInput) {
@@ -186,9 +191,7 @@ absl::StatusOr<Contents> ReferenceEvaluator::Run(const Graph& graph,
         if (!weight.ok()) return weight.status();
         contents[id] = *std::move(weight);
       }
-      const bool replaced =
-          id < static_cast<ValueId>(given.size()) && given[id] != nullptr;
-      operands.push_back(replaced ? given[id] : contents[id]);
+      operands.push_back(is_given(id) ? given[id] : contents[id]);
     }
     const std::vector<ContentPointer> results =
         Evaluate(graph, node, step, operands);

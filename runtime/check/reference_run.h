@@ -39,7 +39,8 @@ class ReferenceEvaluator {
 
   // All values of a graph. States are empty before. Where `given` has a content
   // for a value, nodes that read the value see that one instead of what was
-  // computed. Errors: an input that is not given, a weight without bytes.
+  // computed, or comes from `inputs`. Errors: an input that is not given, a
+  // weight without bytes.
   absl::StatusOr<Contents> Run(const Graph& graph, const StepInputs& inputs,
                                const Bounds& step, const Contents& given);
 
