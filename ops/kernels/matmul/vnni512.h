@@ -377,7 +377,7 @@ struct Vnni512Kernels {
     TileOfRows<PackedWeights<Block>>(call, rows);
   }
 
-  // matmul_bench, decode:1 to decode:32.
+  // kernel_bench, 1 to 32 rows.
   static constexpr int64_t kPackedRows = kPackedRowsVnni512;
   template <class Block>
   static constexpr int64_t FewRows() {
