@@ -245,8 +245,6 @@ void Batcher::GiveSlotBack(Sequence* sequence) {
   free_slots_.push_back(sequence->slot);
   running_.erase(std::find(running_.begin(), running_.end(), sequence));
   sequence->slot = -1;
-  sequence->computed = 0;
-  sequence->rows = 0;
 }
 
 absl::Status Batcher::RunRows() {

@@ -146,7 +146,7 @@ TEST(PrefixCacheTest, RandomUseNeverMixesSequences) {
       ASSERT_TRUE(prefixes.Release(slot).ok());
       busy[slot] = false;
     } else {
-      const uint64_t scope = random() % 2;
+      const uint64_t scope = random() % 6;
       const int64_t size = 1 + random() % 320;
       std::vector<int32_t> tokens(size);
       for (int64_t i = 0; i < size; ++i) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/serving.h"
 
@@ -73,12 +74,20 @@ TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
         MakeScheduler(GetParam(), setting.slots, setting.pages, options);
     ASSERT_NE(scheduler, nullptr);
     for (int round = 0; round < setting.rounds; ++round) {
+      // Holds the scheduler's thread until all are there.
+      absl::Notification submitted;
+      ASSERT_TRUE(
+          scheduler
+              ->Submit(MakeRequest({20}, 1),
+                       [&](const Event&) { submitted.WaitForNotification(); })
+              .ok());
       std::vector<std::future<absl::StatusOr<Completion>>> results;
       for (int i = 0; i < kRequests; ++i) {
         auto result = SubmitForResult(*scheduler, RequestOf(i));
         ASSERT_TRUE(result.ok()) << result.status();
         results.push_back(*std::move(result));
       }
+      submitted.Notify();
       for (int i = 0; i < kRequests; ++i) {
         SCOPED_TRACE(i);
         const auto completion = results[i].get();
