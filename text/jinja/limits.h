@@ -13,7 +13,7 @@ namespace weft::jinja {
 
 // Allowed work: kBaseWork + kWorkPerCharacter times the characters of template
 // and values.
-inline constexpr int64_t kBaseWork = 32 << 20;
+inline constexpr int64_t kBaseWork = 8 << 20;
 inline constexpr int64_t kWorkPerCharacter = 64;
 inline constexpr int64_t kWorkPerNode = 16;
 // Bytes of a template.

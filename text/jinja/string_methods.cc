@@ -11,6 +11,9 @@
 namespace weft::jinja {
 namespace {
 
+// The one letter in common use whose capital is two.
+constexpr char32_t kSharpS = 0xDF;
+
 int64_t Size(const Text& text) { return static_cast<int64_t>(text.size()); }
 
 struct Call {
@@ -85,7 +88,7 @@ Value Split(const Call& call) {
     while (at < text.size()) {
       const size_t begin = at;
       if (full()) {
-        parts.push_back(Strip(text.substr(begin), nullptr, false, true));
+        parts.push_back(text.substr(begin));
         break;
       }
       skip(false);
@@ -350,8 +353,12 @@ Value CallStringMethod(Context& context, absl::string_view name,
 }
 
 Text UpperCase(const Text& text) {
-  Text upper = text;
-  std::transform(upper.begin(), upper.end(), upper.begin(), ToUpper);
+  Text upper;
+  upper.reserve(text.size());
+  for (const char32_t c : text) {
+    if (CodePoint(c) == kSharpS) upper.push_back('S' | (c & kMark));
+    upper.push_back(CodePoint(c) == kSharpS ? 'S' | (c & kMark) : ToUpper(c));
+  }
   return upper;
 }
 

@@ -215,6 +215,7 @@ bool IsPrintable(char32_t character) {
 
 char32_t ToUpper(char32_t character) {
   const auto c = static_cast<utf8proc_int32_t>(CodePoint(character));
+  if (c == 0xDF) return character;  // utf8proc has a capital, Python "SS"
   return static_cast<char32_t>(utf8proc_toupper(c)) | (character & kMark);
 }
 

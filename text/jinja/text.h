@@ -50,7 +50,7 @@ bool IsDigit(char32_t character);
 bool IsUpper(char32_t character);
 bool IsLower(char32_t character);
 bool IsPrintable(char32_t character);
-// One character to one: U+00DF has no capital here, unlike in Python.
+// One character to one; where Python makes several, it stays as it is.
 char32_t ToUpper(char32_t character);
 char32_t ToLower(char32_t character);
 

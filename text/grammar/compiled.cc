@@ -1,0 +1,177 @@
+#include "text/grammar/compiled.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "text/grammar/rule_properties.h"
+#include "text/grammar/utf8_ranges.h"
+
+namespace weft::grammar {
+namespace {
+
+// About 100 bytes each.
+constexpr size_t kMaxStates = 500000;
+constexpr int kMaxDepth = 1000;
+
+}  // namespace
+
+class Compiler {
+ public:
+  explicit Compiler(const Syntax& syntax) : syntax_(syntax) {}
+
+  absl::StatusOr<Compiled> Run() {
+    absl::Status status = CheckRules(syntax_);
+    if (!status.ok()) return status;
+    for (const Rule& rule : syntax_.rules) starts_[rule.name] = NewState();
+    for (const Rule& rule : syntax_.rules) {
+      const int32_t end = NewState();
+      made_.states_[end].ends_rule = true;
+      Build(rule.term, starts_[rule.name], end, 0);
+      if (!status_.ok()) return status_;
+    }
+    made_.start_ = starts_["root"];
+    ShortenTails();
+    return std::move(made_);
+  }
+
+ private:
+  int32_t NewState() {
+    if (made_.states_.size() >= kMaxStates && status_.ok()) {
+      status_ = absl::ResourceExhaustedError(
+          "grammar: it is too large: use fewer or smaller repetitions");
+    }
+    if (!status_.ok()) return 0;
+    made_.states_.emplace_back();
+    return static_cast<int32_t>(made_.states_.size()) - 1;
+  }
+
+  void Empty(int32_t from, int32_t to) {
+    made_.states_[from].empty.push_back(to);
+  }
+
+  // Adds the ways through `term` from `from` to `to`.
+  void Build(const Term& term, int32_t from, int32_t to, int depth) {
+    if (depth > kMaxDepth && status_.ok()) {
+      status_ = absl::InvalidArgumentError("grammar: nested too deeply");
+    }
+    if (!status_.ok()) return;
+    switch (term.kind) {
+      case Term::kLiteral: {
+        for (const char c : term.bytes) {
+          const int32_t next = NewState();
+          if (!status_.ok()) return;
+          const uint8_t byte = static_cast<uint8_t>(c);
+          made_.states_[from].bytes.push_back({byte, byte, next});
+          from = next;
+        }
+        Empty(from, to);
+        break;
+      }
+      case Term::kClass:
+        BuildClass(term, from, to);
+        break;
+      case Term::kReference: {
+        made_.states_[from].calls.push_back({starts_[term.name], to});
+        break;
+      }
+      case Term::kSequence:
+        for (const Term& part : term.parts) {
+          const int32_t next = NewState();
+          Build(part, from, next, depth + 1);
+          from = next;
+        }
+        if (status_.ok()) Empty(from, to);
+        break;
+      case Term::kChoice:
+        for (const Term& part : term.parts) Build(part, from, to, depth + 1);
+        break;
+      case Term::kRepeat:
+        BuildRepeat(term, from, to, depth);
+        break;
+    }
+  }
+
+  void BuildRepeat(const Term& term, int32_t from, int32_t to, int depth) {
+    const Term& part = term.parts[0];
+    for (int64_t i = 0; i < term.least && status_.ok(); ++i) {
+      const int32_t next = NewState();
+      Build(part, from, next, depth + 1);
+      from = next;
+    }
+    if (!status_.ok()) return;
+    if (term.most == Term::kUnlimited) {
+      // A state that only the loop enters, so that nothing else goes round.
+      const int32_t loop = NewState();
+      if (!status_.ok()) return;
+      Empty(from, loop);
+      Build(part, loop, loop, depth + 1);
+      if (status_.ok()) Empty(loop, to);
+      return;
+    }
+    Empty(from, to);
+    for (int64_t i = term.least; i < term.most && status_.ok(); ++i) {
+      const int32_t next = NewState();
+      Build(part, from, next, depth + 1);
+      if (status_.ok()) Empty(next, to);
+      from = next;
+    }
+  }
+
+  void BuildClass(const Term& term, int32_t from, int32_t to) {
+    // States by what must still follow: most sequences end alike.
+    std::map<std::string, int32_t> suffixes;
+    for (const ByteRanges& sequence :
+         Utf8Sequences(Normalized(term.ranges, term.negated))) {
+      int32_t next = to;
+      std::string key;
+      for (size_t i = sequence.size() - 1; i > 0; --i) {
+        key.push_back(static_cast<char>(sequence[i].first));
+        key.push_back(static_cast<char>(sequence[i].last));
+        const auto [it, is_new] = suffixes.try_emplace(key, 0);
+        if (is_new) {
+          it->second = NewState();
+          if (!status_.ok()) return;
+          made_.states_[it->second].bytes.push_back(
+              {sequence[i].first, sequence[i].last, next});
+        }
+        next = it->second;
+      }
+      made_.states_[from].bytes.push_back(
+          {sequence[0].first, sequence[0].last, next});
+    }
+  }
+
+  // Whether nothing is left to do in `state` but to return.
+  bool OnlyReturns(int32_t state) const {
+    for (size_t steps = 0; steps < made_.states_.size(); ++steps) {
+      const Compiled::State& s = made_.states_[state];
+      if (!s.bytes.empty() || !s.calls.empty()) return false;
+      if (s.ends_rule) return s.empty.empty();
+      if (s.empty.size() != 1) return false;
+      state = s.empty[0];
+    }
+    return false;
+  }
+
+  void ShortenTails() {
+    for (Compiled::State& state : made_.states_) {
+      for (Compiled::Call& call : state.calls) {
+        if (OnlyReturns(call.then)) call.then = Compiled::kReturn;
+      }
+    }
+  }
+
+  const Syntax& syntax_;
+  absl::flat_hash_map<std::string, int32_t> starts_;
+  Compiled made_;
+  absl::Status status_;
+};
+
+absl::StatusOr<Compiled> Compiled::Create(const Syntax& syntax) {
+  return Compiler(syntax).Run();
+}
+
+}  // namespace weft::grammar

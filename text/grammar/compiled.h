@@ -1,0 +1,58 @@
+// A grammar that can be matched, byte by byte.
+//
+// Idea: every rule becomes a small automaton over bytes (classes of characters
+// become their UTF-8), in which a reference to a rule is a call: the automata
+// together are a pushdown automaton. All are kept in one array of states.
+// Where a call is the last thing of a rule, it returns to the caller's caller,
+// so that lists written with recursion at their end need no deeper stack.
+//
+// Refused, with the rule's name: a rule that calls itself before it has consumed
+// anything (left recursion), one that can never end, one that is not there.
+//
+// Immutable, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "text/grammar/syntax.h"
+
+namespace weft::grammar {
+
+class Compiled {
+ public:
+  struct ByteEdge {
+    uint8_t first, last;
+    int32_t to;
+  };
+  struct Call {
+    int32_t rule;  // the state at which it begins
+    int32_t then;  // the state to return to; kReturn: to the caller's
+  };
+  static constexpr int32_t kReturn = -1;
+
+  struct State {
+    std::vector<ByteEdge> bytes;
+    std::vector<int32_t> empty;  // states that are reached for nothing
+    std::vector<Call> calls;
+    bool ends_rule = false;
+  };
+
+  // Errors read "grammar: <where>: <why>".
+  static absl::StatusOr<Compiled> Create(const Syntax& syntax);
+
+  int32_t start() const { return start_; }
+  const State& state(int32_t id) const { return states_[id]; }
+  int32_t state_count() const { return static_cast<int32_t>(states_.size()); }
+
+ private:
+  friend class Compiler;
+  Compiled() = default;
+
+  std::vector<State> states_;
+  int32_t start_ = 0;
+};
+
+}  // namespace weft::grammar
