@@ -18,7 +18,7 @@ for argument; do
 done
 
 # The one list of packages. oneDNN is linked as a shared library; the others as
-# archives, or they are headers only.
+# archives, or they are headers only; python3-jinja2 is what a test compares with.
 packages="
   bazel-bootstrap
   g++
@@ -35,6 +35,7 @@ packages="
   libxxhash-dev
   nlohmann-json3-dev
   protobuf-compiler
+  python3-jinja2
   zlib1g-dev
 "
 

@@ -293,6 +293,11 @@ class Converter {
                      Json(properties.empty() && required.empty()));
     if (!properties.is_object()) return Fail(place, "properties is no object");
     if (!required.is_array()) return Fail(place, "required is no list");
+    std::vector<std::string> wanted;
+    for (const Json& name : required) {
+      if (!name.is_string()) return Fail(place, "required is no list of names");
+      wanted.push_back(name);
+    }
     std::vector<std::string> names;
     std::vector<Term> members;
     std::vector<bool> needed;
@@ -302,20 +307,18 @@ class Converter {
           Member(Constant(name),
                  Convert(value, absl::StrCat(place, "/properties/", name),
                          depth + 1)));
-      needed.push_back(IsAmong(required, name));
+      needed.push_back(IsAmong(wanted, name));
     }
-    for (const Json& name : required) {
-      if (!name.is_string()) return Fail(place, "required is no list of names");
-      const std::string text = name;
-      if (IsAmong(names, text)) continue;
+    for (const std::string& name : wanted) {
+      if (IsAmong(names, name)) continue;
       // Anything may stand there, but it must be there.
-      names.push_back(text);
+      names.push_back(name);
       members.push_back(Member(
           Constant(name),
           additional.is_object() || additional == true
               ? Convert(additional, absl::StrCat(place, "/additionalProperties"),
                         depth + 1)
-              : Fail(place, absl::StrCat("'", text,
+              : Fail(place, absl::StrCat("'", name,
                                          "' is required and not allowed"))));
       needed.push_back(true);
     }

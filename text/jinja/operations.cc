@@ -243,7 +243,6 @@ Value GetAttribute(Context& context, const Value& value,
 
 Value GetItem(Context& context, const Value& value, const Value& key) {
   if (value.is_undefined()) return context.Fail(value.why_undefined());
-  if (key.is_undefined()) return context.Fail(key.why_undefined());
   if (value.is_mapping()) {
     const Value* entry = FindEntry(context, value.entries(), key);
     if (entry != nullptr) return *entry;

@@ -3,8 +3,9 @@
     reference.py templates FOLDER    every *.jinja with conversations.json
     reference.py snippets FILE       every template in snippets.json
 
-Prints one JSON object: results by name, {"text": ...} or {"error": ...}. Needs
-python3-jinja2; exits with 77 where it is missing.
+Prints one JSON object: results by name, {"text": ...} or {"error": ...}; the
+files expected.json are this output. Needs python3-jinja2; exits with 77 where it
+is missing.
 """
 import datetime
 import json

@@ -1,0 +1,190 @@
+#include "text/grammar/grammar.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/text/grammar/match.h"
+#include "tests/text/test_vocabulary.h"
+#include "text/grammar/json_schema.h"
+
+namespace weft::grammar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes, and tokens that run over the borders of rules and characters.
+Vocabulary JsonVocabulary() {
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");
+  for (const char* text :
+       {"\",", "\":", "{\"", "\"}", "},{", "]]", "[[", "\"]}", "null", "true,",
+        "\":\"", "\"a", "a\"", "é\"", "ab\",\"", "}]", ":[", "[{\"", "{}", "((",
+        "))", "())", "x)", ")x"}) {
+    std::string written;
+    for (const char c : std::string(text)) {
+      written += WriteByte(static_cast<uint8_t>(c));
+    }
+    AddToken(vocabulary, written, Vocabulary::NORMAL);
+  }
+  vocabulary.clear_scores();
+  return vocabulary;
+}
+
+bool IsSet(const std::vector<uint64_t>& mask, int32_t token) {
+  return (mask[token / 64] >> (token % 64) & 1) != 0;
+}
+
+class GrammarTest : public ::testing::Test {
+ protected:
+  GrammarTest()
+      : tokenizer_(MakeTokenizer(JsonVocabulary())),
+        trie_(std::make_shared<const TokenTrie>(*tokenizer_)) {}
+
+  std::shared_ptr<Grammar> Make(const absl::StatusOr<Syntax>& syntax) {
+    EXPECT_TRUE(syntax.ok()) << syntax.status();
+    auto made = Grammar::Create(*syntax, trie_);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+
+  std::vector<uint64_t> Mask(TokenConstraint& constraint) {
+    std::vector<uint64_t> mask(MaskWords(tokenizer_->vocabulary_size()), ~0ull);
+    EXPECT_TRUE(constraint.Mask(absl::MakeSpan(mask)).ok());
+    return mask;
+  }
+
+  // Texts drawn at random from the masks; every mask is compared with trying
+  // each token alone.
+  void Draw(const absl::StatusOr<Syntax>& syntax, int texts, size_t length) {
+    const auto grammar = Make(syntax);
+    const Compiled& compiled = grammar->compiled();
+    std::mt19937 random(7);
+    for (int i = 0; i < texts; ++i) {
+      auto constraint = grammar->NewConstraint();
+      Automaton automaton(&compiled);
+      int32_t set = automaton.SetAt({compiled.start(), 0});
+      std::string text;
+      while (text.size() < length) {
+        const std::vector<uint64_t> mask = Mask(*constraint);
+        std::vector<int32_t> allowed;
+        for (int32_t t = 0; t < tokenizer_->vocabulary_size(); ++t) {
+          bool want = false;
+          if (tokenizer_->IsEndOfGeneration(t)) {
+            want = automaton.ended(set);
+          } else if (!tokenizer_->IsSpecial(t)) {
+            int32_t after = set;
+            for (const char c : tokenizer_->TokenToBytes(t)) {
+              after = automaton.Step(after, static_cast<uint8_t>(c));
+            }
+            want = after != Automaton::kDead;
+          }
+          ASSERT_EQ(IsSet(mask, t), want)
+              << text << " + " << tokenizer_->TokenToBytes(t);
+          if (want) allowed.push_back(t);
+        }
+        ASSERT_FALSE(allowed.empty()) << text;
+        const int32_t token = allowed[random() % allowed.size()];
+        if (tokenizer_->IsEndOfGeneration(token)) {
+          finished_.push_back(text);
+          break;
+        }
+        if (random() % 8 == 0) constraint = constraint->Clone();
+        ASSERT_TRUE(constraint->Accept(token).ok());
+        for (const char c : tokenizer_->TokenToBytes(token)) {
+          text.push_back(c);
+          set = automaton.Step(set, static_cast<uint8_t>(c));
+        }
+      }
+    }
+  }
+
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const TokenTrie> trie_;
+  std::vector<std::string> finished_;
+};
+
+TEST_F(GrammarTest, MasksAreJustTheTokensThatFit) {
+  Draw(ParseGbnf("root ::= \"(\" root \")\" | \"x\" root | \"\""), 40, 60);
+  Draw(ParseGbnf("root ::= (\"a\" | \"ab\" | \"b\"? \"c\")* [^a-z]{1,3}"), 40,
+       60);
+  EXPECT_FALSE(finished_.empty());
+  Draw(AnyJsonObject(), 40, 80);
+}
+
+TEST_F(GrammarTest, TextsOfASchemaAreOfTheSchema) {
+  Draw(FromJsonSchema(Json::parse(R"({"type": "object", "properties": {
+      "name": {"type": "string", "maxLength": 5},
+      "tags": {"type": "array", "items": {"enum": ["a", "ab"]}, "maxItems": 3},
+      "n": {"type": "integer", "minimum": -5, "maximum": 120},
+      "more": {"type": ["null", "boolean"]}},
+      "required": ["name", "n"], "additionalProperties": false})")),
+       60, 300);
+  EXPECT_GT(finished_.size(), 50u);
+  for (const std::string& text : finished_) {
+    const Json value = Json::parse(text, nullptr, false);
+    ASSERT_FALSE(value.is_discarded()) << text;
+    ASSERT_TRUE(value["name"].is_string()) << text;
+    const int n = value["n"];
+    ASSERT_TRUE(n >= -5 && n <= 120) << text;
+    ASSERT_LE(value.value("tags", Json::array()).size(), 3u) << text;
+  }
+}
+
+TEST_F(GrammarTest, RefusesTokensThatDoNotFit) {
+  const auto constraint =
+      Make(ParseGbnf("root ::= \"ab\"+"))->NewConstraint();
+  EXPECT_TRUE(constraint->Accept('a').ok());
+  for (const int32_t token : {int32_t{'a'}, -1, 1 << 30, 271, 272}) {
+    EXPECT_FALSE(constraint->Accept(token).ok()) << token;
+  }
+  // The text stands where it stood.
+  EXPECT_TRUE(constraint->Accept('b').ok());
+  EXPECT_TRUE(IsSet(Mask(*constraint), 272));
+  std::vector<uint64_t> small(1);
+  EXPECT_FALSE(constraint->Mask(absl::MakeSpan(small)).ok());
+  // Words beyond the vocabulary are written, too.
+  std::vector<uint64_t> large(10, ~0ull);
+  EXPECT_TRUE(constraint->Mask(absl::MakeSpan(large)).ok());
+  EXPECT_EQ(large.back(), 0u);
+}
+
+TEST_F(GrammarTest, ClonesGoTheirOwnWay) {
+  const auto first =
+      Make(ParseGbnf("root ::= \"a\" (\"b\" | \"c\")"))->NewConstraint();
+  ASSERT_TRUE(first->Accept('a').ok());
+  const auto second = first->Clone();
+  ASSERT_TRUE(first->Accept('b').ok());
+  EXPECT_TRUE(second->Accept('c').ok());
+  EXPECT_TRUE(IsSet(Mask(*second), 272));
+}
+
+// A text in ever new sets: what is kept for speed is thrown away in time.
+TEST_F(GrammarTest, LongDeepTextsStayCorrect) {
+  const auto constraint =
+      Make(ParseGbnf("root ::= \"(\" root \")\" | \"x\""))->NewConstraint();
+  for (int i = 0; i < 30000; ++i) {
+    ASSERT_TRUE(constraint->Accept('(').ok());
+    if (i % 50 == 0) {
+      ASSERT_TRUE(IsSet(Mask(*constraint), 'x'));
+    }
+  }
+  ASSERT_TRUE(constraint->Accept('x').ok());
+  for (int i = 0; i < 30000; ++i) ASSERT_TRUE(constraint->Accept(')').ok());
+  EXPECT_FALSE(constraint->Accept(')').ok());
+  EXPECT_TRUE(IsSet(Mask(*constraint), 272));
+}
+
+TEST_F(GrammarTest, TooMuchAmbiguityIsAnError) {
+  // Each letter opens a level in two ways that never meet again.
+  const auto constraint =
+      Make(ParseGbnf("root ::= \"a\" root \"x\" | \"a\" root \"y\" | \"b\""))
+          ->NewConstraint();
+  absl::Status status;
+  for (int i = 0; i < 40 && status.ok(); ++i) status = constraint->Accept('a');
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
+}  // namespace
+}  // namespace weft::grammar
