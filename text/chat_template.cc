@@ -13,10 +13,10 @@ using Json = nlohmann::ordered_json;
 
 // Roles that templates make control tokens of.
 constexpr absl::string_view kRoles[] = {
-    "assistant",   "bot",      "context",     "critic",  "developer",
-    "documents",   "function", "human",       "ipython", "model",
-    "observation", "system",   "system_prompt", "tool",  "tool_call",
-    "tool_response", "user",   "environment"};
+    "assistant",     "bot",      "context",       "critic",  "developer",
+    "documents",     "function", "human",         "ipython", "model",
+    "observation",   "system",   "system_prompt", "tool",    "tool_call",
+    "tool_response", "user",     "environment"};
 
 // What both defaults begin with: a content that is a list of parts is their
 // texts, and one that is missing prints nothing.
@@ -131,8 +131,7 @@ absl::StatusOr<ChatTemplate> ChatTemplate::ForVocabulary(
   absl::StatusOr<ChatTemplate> made = Default(vocabulary);
   if (made.ok() && warning != nullptr) {
     *warning = absl::StrCat(
-        "chat template: the model has none: a default is used: ",
-        made->name());
+        "chat template: the model has none: a default is used: ", made->name());
   }
   return made;
 }
@@ -167,8 +166,7 @@ absl::StatusOr<std::vector<TextSegment>> ChatTemplate::Render(
   set("add_generation_prompt", request.add_generation_prompt, false);
   set("bos_token", bos_, false);
   set("eos_token", eos_, false);
-  absl::StatusOr<jinja::Text> text =
-      template_->Render(variables, request.now);
+  absl::StatusOr<jinja::Text> text = template_->Render(variables, request.now);
   if (!text.ok()) return Prefixed(text.status());
   return Cut(*text);
 }

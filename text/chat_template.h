@@ -14,9 +14,9 @@
 // of it. Everything else in messages, tools and variables counts as the
 // sender's, names of keys too.
 //
-// Limits: templates and values are untrusted. Work, memory and depth are bounded
-// (jinja/limits.h); what exceeds them is an error, as is what the interpreter
-// does not know (jinja/parser.h lists what it does).
+// Limits: templates and values are untrusted. Work, memory and depth are
+// bounded (jinja/limits.h); what exceeds them is an error, as is what the
+// interpreter does not know (jinja/parser.h lists what it does).
 //
 // A ChatTemplate never changes: all methods are thread-safe.
 #pragma once
@@ -62,8 +62,8 @@ class ChatTemplate {
                                             absl::string_view bos,
                                             absl::string_view eos);
 
-  // The vocabulary's own template; if it has none, Default, and `warning` (may be
-  // null) says so in one line; it is emptied otherwise.
+  // The vocabulary's own template; if it has none, Default, and `warning` (may
+  // be null) says so in one line; it is emptied otherwise.
   static absl::StatusOr<ChatTemplate> ForVocabulary(
       const Vocabulary& vocabulary, std::string* warning);
 

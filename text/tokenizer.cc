@@ -112,8 +112,9 @@ void FillTypes(Vocabulary& vocabulary) {
   }
 }
 
-// Whether a user-defined token marks turns or roles: files call many such tokens
-// so, though they are control tokens. Beyond these sizes nobody writes markup.
+// Whether a user-defined token marks turns or roles: files call many such
+// tokens so, though they are control tokens. Beyond these sizes nobody writes
+// markup.
 bool ServesAsControl(absl::string_view text, absl::string_view chat_template) {
   constexpr size_t kLongest = 64, kLongestTemplate = 1 << 20;
   if (text.size() < 3 || text.size() > kLongest) return false;

@@ -63,9 +63,9 @@ class Tokenizer {
       absl::string_view text, const EncodeOptions& options,
       bool* bos_in_text = nullptr) const;
 
-  // The ids of all segments as one text: words are joined and spaces prefixed as
-  // if nothing divided them. Control tokens are taken only where they lie wholly
-  // in text from the template; elsewhere they stay plain text, and so do
+  // The ids of all segments as one text: words are joined and spaces prefixed
+  // as if nothing divided them. Control tokens are taken only where they lie
+  // wholly in text from the template; elsewhere they stay plain text, and so do
   // user-defined tokens that serve as control tokens: those that end a
   // generation, read <|...|>, or read <...> or [...] and stand in the
   // vocabulary's chat template. options.parse_special = false: nowhere at all.

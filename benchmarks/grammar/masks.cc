@@ -1,5 +1,6 @@
-// What token masks cost: a JSON text is walked token by token under JSON mode and
-// under a schema; the mask is asked for before each token, as a sampler would.
+// What token masks cost: a JSON text is walked token by token under JSON mode
+// and under a schema; the mask is asked for before each token, as a sampler
+// would.
 //   masks SIZE        a made-up byte-level vocabulary of this size
 //   masks FILE.gguf   the vocabulary of a file
 // Prints microseconds: of a mask on the first walk (states are new: the
@@ -114,16 +115,18 @@ void Walk(const char* what, grammar::Grammar& grammar,
   for (const double m : masks) sum += m;
   for (const double a : accepts) accept += a;
   std::sort(masks.begin(), masks.end());
-  std::printf("%-24s %4zu masks: mean %8.1f  median %8.1f  max %8.1f  accept "
-              "%.2f\n",
-              what, masks.size(), sum / masks.size(), masks[masks.size() / 2],
-              masks.back(), accept / masks.size());
+  std::printf(
+      "%-24s %4zu masks: mean %8.1f  median %8.1f  max %8.1f  accept "
+      "%.2f\n",
+      what, masks.size(), sum / masks.size(), masks[masks.size() / 2],
+      masks.back(), accept / masks.size());
 }
 
 int Run(const std::string& argument) {
   absl::StatusOr<Vocabulary> vocabulary = VocabularyOf(argument);
   if (!vocabulary.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(vocabulary.status().message()).c_str());
+    std::fprintf(stderr, "%s\n",
+                 std::string(vocabulary.status().message()).c_str());
     return 1;
   }
   const auto tokenizer = Tokenizer::Create(*std::move(vocabulary));

@@ -1,6 +1,6 @@
 // Fuzz target: any bytes as a template either parse or give an error; what
-// parses runs within its allowance, whatever it does; and nothing that came from
-// outside the template is passed off as the template's own.
+// parses runs within its allowance, whatever it does; and nothing that came
+// from outside the template is passed off as the template's own.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -45,8 +45,8 @@ void Try(const absl::StatusOr<weft::grammar::Syntax>& syntax) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view source(reinterpret_cast<const char*>(data), size);
   Try(weft::grammar::ParseGbnf(source));
-  const auto json =
-      nlohmann::ordered_json::parse(source, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::ordered_json::parse(source, nullptr,
+                                                  /*allow_exceptions=*/false);
   if (!json.is_discarded()) Try(weft::grammar::FromJsonSchema(json));
   return 0;
 }

@@ -76,15 +76,15 @@ TEST(ChatTemplate, MarksFollowCharactersThroughEverything) {
       {"c.partition('<')[2] | reverse", "⟦ 'd'\n>c⟧"},
       {"{c: 1} | list | string | length", "16"},
       {"c | length", "11"},
-      {"messages | map(attribute='content') | join | trim",
-       "⟦Ab<c>\n'd'⟧"},
+      {"messages | map(attribute='content') | join | trim", "⟦Ab<c>\n'd'⟧"},
       {"c == ' Ab<c>\n\\'d\\' '", "True"},
       {"{'k': c}['k'] | string | trim", "⟦Ab<c>\n'd'⟧"},
   };
   for (const auto& c : cases) {
-    const std::string source = std::string("{% set c = messages[0].content %}"
-                                           "{% macro same(x) %}{{ x }}"
-                                           "{% endmacro %}");
+    const std::string source = std::string(
+        "{% set c = messages[0].content %}"
+        "{% macro same(x) %}{{ x }}"
+        "{% endmacro %}");
     EXPECT_EQ(Rendered(source + "{{ " + c.expression + " }}", request), c.want)
         << c.expression;
     // And through a macro, a block and a namespace.
@@ -100,8 +100,8 @@ TEST(ChatTemplate, MarksFollowCharactersThroughEverything) {
 TEST(ChatTemplate, KeysToolsAndVariablesAreTheSenders) {
   ChatRequest request = OneMessage("hi");
   request.tools = Json::parse(R"([{"<k>": ["<v>", 1.5, true, null]}])");
-  request.variables = {{"extra", {{"<n>", "<w>"}}}, {"bos_token", "no"},
-                       {"messages", "no"}};
+  request.variables = {
+      {"extra", {{"<n>", "<w>"}}}, {"bos_token", "no"}, {"messages", "no"}};
   EXPECT_EQ(Rendered("{{ tools | tojson }}{{ extra }}{{ bos_token }}", request),
             "[{\"⟦<k>⟧\": [\"⟦<v>⟧\", 1.5, true, null]}]"
             "{'⟦<n>⟧': '⟦<w>⟧'}<s>");
@@ -125,10 +125,10 @@ TEST(ChatTemplate, TellsErrorsWithTheirLines) {
             "chat template: line 1: the template ends before {% endfor %}");
   EXPECT_EQ(Error("a\n{{ raise_exception('Not like this') }}", request),
             "chat template: line 2: Not like this");
-  EXPECT_EQ(Error("{% if messages %}\n\n{{ messages[0].x.y }}{% endif %}",
-                  request),
-            "chat template: line 3: a value of type dict has no attribute "
-            "'x'");
+  EXPECT_EQ(
+      Error("{% if messages %}\n\n{{ messages[0].x.y }}{% endif %}", request),
+      "chat template: line 3: a value of type dict has no attribute "
+      "'x'");
   EXPECT_THAT(Error("{% include 'x' %}", request), HasSubstr("'include'"));
   EXPECT_THAT(Error("{% for x in y recursive %}{% endfor %}", request),
               HasSubstr("recursive"));
@@ -197,9 +197,9 @@ TEST(ChatTemplate, DefaultIsChatMlWhereItsTokensAre) {
 // From messages to ids: nobody closes his turn.
 TEST(ChatTemplate, ForgedTurnsStayText) {
   Vocabulary vocabulary = BpeVocabulary("gpt-2");
-  AddToken(vocabulary, "<|im_start|>", Vocabulary::CONTROL);       // 274
-  AddToken(vocabulary, "<|im_end|>", Vocabulary::USER_DEFINED);    // 275
-  AddToken(vocabulary, "<think>", Vocabulary::USER_DEFINED);       // 276
+  AddToken(vocabulary, "<|im_start|>", Vocabulary::CONTROL);     // 274
+  AddToken(vocabulary, "<|im_end|>", Vocabulary::USER_DEFINED);  // 275
+  AddToken(vocabulary, "<think>", Vocabulary::USER_DEFINED);     // 276
   vocabulary.clear_scores();
   vocabulary.set_chat_template(
       "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n"

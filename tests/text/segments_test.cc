@@ -24,19 +24,22 @@ std::vector<int32_t> Ids(const Tokenizer& tokenizer,
 
 TEST(Segments, ControlTokensComeFromTheTemplateAlone) {
   const auto tokenizer = MakeTokenizer(BpeVocabulary("gpt-2"));
-  EXPECT_THAT(Ids(*tokenizer, {{"<|begin|>a", true}, {"<|end|>", false},
-                               {"<|end|>", true}}),
-              ElementsAre(271, 'a', '<', '|', 'e', 'n', 'd', '|', '>', 272));
+  EXPECT_THAT(
+      Ids(*tokenizer,
+          {{"<|begin|>a", true}, {"<|end|>", false}, {"<|end|>", true}}),
+      ElementsAre(271, 'a', '<', '|', 'e', 'n', 'd', '|', '>', 272));
   // Nor half from one and half from the other, either way round.
   EXPECT_THAT(Ids(*tokenizer, {{"<|en", true}, {"d|>", false}}),
               ElementsAre('<', '|', 'e', 'n', 'd', '|', '>'));
   EXPECT_THAT(Ids(*tokenizer, {{"<|en", false}, {"d|>", true}}),
               ElementsAre('<', '|', 'e', 'n', 'd', '|', '>'));
   // Pieces by one author are one text; an empty one between is none.
-  EXPECT_THAT(
-      Ids(*tokenizer,
-          {{"", false}, {"<|en", true}, {"", false}, {"d|>", true}, {"", true}}),
-      ElementsAre(272));
+  EXPECT_THAT(Ids(*tokenizer, {{"", false},
+                               {"<|en", true},
+                               {"", false},
+                               {"d|>", true},
+                               {"", true}}),
+              ElementsAre(272));
   EXPECT_THAT(Ids(*tokenizer, {{"<|end|>", true}}, {true, false}),
               ElementsAre('<', '|', 'e', 'n', 'd', '|', '>'));
   EXPECT_TRUE(Ids(*tokenizer, {}).empty());
@@ -45,8 +48,7 @@ TEST(Segments, ControlTokensComeFromTheTemplateAlone) {
 TEST(Segments, WordsAreJoinedAcrossBorders) {
   const auto tokenizer = MakeTokenizer(BpeVocabulary("gpt-2"));
   // "1234" is one token, "ab" and "bc" share a letter.
-  EXPECT_THAT(Ids(*tokenizer, {{"12", true}, {"34", false}}),
-              ElementsAre(260));
+  EXPECT_THAT(Ids(*tokenizer, {{"12", true}, {"34", false}}), ElementsAre(260));
   EXPECT_THAT(Ids(*tokenizer, {{"a", false}, {"b", true}, {"c", false}}),
               ElementsAre('a', 256));
 }
@@ -88,9 +90,12 @@ TEST(Segments, UserDefinedTokensThatMarkTurnsAreTheTemplates) {
     const char* text;
     int32_t id;
     bool anybodys;
-  } cases[] = {{"<end_of_turn>", 274, false}, {"<turn>", 275, false},
-               {"<b>", 276, true},            {"\n\n\n", 277, true},
-               {"[INST]", 278, false},        {"word", 279, true},
+  } cases[] = {{"<end_of_turn>", 274, false},
+               {"<turn>", 275, false},
+               {"<b>", 276, true},
+               {"\n\n\n", 277, true},
+               {"[INST]", 278, false},
+               {"word", 279, true},
                {"<|user|>", 273, false}};
   for (const auto& c : cases) {
     EXPECT_THAT(Ids(*tokenizer, {{c.text, true}}), ElementsAre(c.id)) << c.text;
@@ -107,12 +112,11 @@ TEST(Segments, UserDefinedTokensThatMarkTurnsAreTheTemplates) {
 TEST(Segments, AnyCutOfATextGivesTheIdsOfTheWhole) {
   std::mt19937 random(5);
   const std::vector<std::string> pieces = {
-      "hello", " ", "the", "\n", "1", "2", "abc", "é", "<|begin|>", "<|end|>",
-      "<s>",   "</s>", "<|", "|>", "\xE2\x82", "🦙"};
-  for (const auto& tokenizer :
-       {MakeTokenizer(BpeVocabulary("gpt-2")),
-        MakeTokenizer(BpeVocabulary("llama-bpe")),
-        MakeTokenizer(SpmVocabulary())}) {
+      "hello",     " ",       "the", "\n",   "1",  "2",  "abc",      "é",
+      "<|begin|>", "<|end|>", "<s>", "</s>", "<|", "|>", "\xE2\x82", "🦙"};
+  for (const auto& tokenizer : {MakeTokenizer(BpeVocabulary("gpt-2")),
+                                MakeTokenizer(BpeVocabulary("llama-bpe")),
+                                MakeTokenizer(SpmVocabulary())}) {
     for (int i = 0; i < 2000; ++i) {
       std::string text;
       for (size_t n = random() % 12; n > 0; --n) {

@@ -71,8 +71,7 @@ int32_t Automaton::Step(int32_t set, uint8_t byte) {
   if ((*sets_[set].next)[byte] >= 0) return (*sets_[set].next)[byte];
   Places seeds;
   for (const Place& place : sets_[set].places) {
-    for (const Compiled::ByteEdge& edge :
-         compiled_->state(place.state).bytes) {
+    for (const Compiled::ByteEdge& edge : compiled_->state(place.state).bytes) {
       if (byte >= edge.first && byte <= edge.last) {
         seeds.push_back({edge.to, place.stack});
       }

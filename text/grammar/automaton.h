@@ -2,9 +2,10 @@
 //
 // Idea: a place is a state with a stack of states to return to; since grammars
 // are ambiguous, a text stands at a set of places. Stacks share their lower
-// parts and are numbered, so a place is two numbers. Sets are numbered, too, and
-// what a byte makes of a set is remembered: an automaton that is made while it
-// runs. Recursion in the grammar costs entries here, never stack of the program.
+// parts and are numbered, so a place is two numbers. Sets are numbered, too,
+// and what a byte makes of a set is remembered: an automaton that is made while
+// it runs. Recursion in the grammar costs entries here, never stack of the
+// program.
 //
 // The text's end below stack 0 is told by `ended`: of a whole grammar it means
 // that the text may end; of one state alone, that its rule returns to whoever

@@ -6,8 +6,9 @@
 // Where a call is the last thing of a rule, it returns to the caller's caller,
 // so that lists written with recursion at their end need no deeper stack.
 //
-// Refused, with the rule's name: a rule that calls itself before it has consumed
-// anything (left recursion), one that can never end, one that is not there.
+// Refused, with the rule's name: a rule that calls itself before it has
+// consumed anything (left recursion), one that can never end, one that is not
+// there.
 //
 // Immutable, thread-safe.
 #pragma once

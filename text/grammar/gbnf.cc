@@ -200,8 +200,8 @@ class Parser {
     const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (digits > 0) {
       uint32_t value = 0;
-      const absl::string_view hex = source_.substr(
-          std::min(at_, source_.size()), digits);
+      const absl::string_view hex =
+          source_.substr(std::min(at_, source_.size()), digits);
       if (hex.size() != digits ||
           !std::all_of(hex.begin(), hex.end(), absl::ascii_isxdigit) ||
           !absl::SimpleHexAtoi(hex, &value) || value > kLastCodePoint ||

@@ -12,9 +12,9 @@ void Allow(int32_t token, absl::Span<uint64_t> mask) {
   mask[token / 64] |= uint64_t{1} << (token % 64);
 }
 
-// Walks the nodes [begin, end) of the trie, all below one node of `depth`, where
-// the text stands at `start`. Allows the tokens that the grammar takes; calls
-// `ended(node)` where a rule without a caller has ended and tokens go on.
+// Walks the nodes [begin, end) of the trie, all below one node of `depth`,
+// where the text stands at `start`. Allows the tokens that the grammar takes;
+// calls `ended(node)` where a rule without a caller has ended and tokens go on.
 template <typename Ended>
 void Walk(const TokenTrie& trie, Automaton& automaton, int32_t begin,
           int32_t end, size_t depth, int32_t start, absl::Span<uint64_t> mask,

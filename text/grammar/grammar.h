@@ -1,12 +1,13 @@
 // Grammars as constraints on tokens.
 //
-// Idea: what a token may be depends almost only on the state of the grammar, not
-// on the stack below it. So for each state the vocabulary is walked once
+// Idea: what a token may be depends almost only on the state of the grammar,
+// not on the stack below it. So for each state the vocabulary is walked once
 // (token_trie.h), with an unknown stack: that gives the tokens that go through
 // whatever lies below, and the places in the trie where the state's rule has
 // ended. A mask is the union of these over the places where the text stands;
-// only from the latter places on, the walk goes on with the real stack. Masks of
-// whole sets are kept, too, as most steps return to a set that was there before.
+// only from the latter places on, the walk goes on with the real stack. Masks
+// of whole sets are kept, too, as most steps return to a set that was there
+// before.
 //
 // So the first mask in a state costs a walk over the vocabulary (milliseconds),
 // any further one microseconds.

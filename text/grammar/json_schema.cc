@@ -25,21 +25,35 @@ constexpr int64_t kMaxCount = 10000;
 constexpr int64_t kMaxInteger = 999999999999999999;  // 18 digits
 
 constexpr absl::string_view kNotes[] = {
-    "$schema", "$id",     "$comment",   "$defs",    "definitions",
-    "title",   "default", "examples",   "example",  "description",
+    "$schema",  "$id",       "$comment",  "$defs",   "definitions",
+    "title",    "default",   "examples",  "example", "description",
     "readOnly", "writeOnly", "deprecated"};
-constexpr absl::string_view kKnown[] = {
-    "type",      "properties",      "required",  "additionalProperties",
-    "items",     "prefixItems",     "minItems",  "maxItems",
-    "enum",      "const",           "anyOf",     "oneOf",
-    "allOf",     "$ref",            "minLength", "maxLength",
-    "pattern",   "format",          "minimum",   "maximum",
-    "exclusiveMinimum", "exclusiveMaximum"};
+constexpr absl::string_view kKnown[] = {"type",
+                                        "properties",
+                                        "required",
+                                        "additionalProperties",
+                                        "items",
+                                        "prefixItems",
+                                        "minItems",
+                                        "maxItems",
+                                        "enum",
+                                        "const",
+                                        "anyOf",
+                                        "oneOf",
+                                        "allOf",
+                                        "$ref",
+                                        "minLength",
+                                        "maxLength",
+                                        "pattern",
+                                        "format",
+                                        "minimum",
+                                        "maximum",
+                                        "exclusiveMinimum",
+                                        "exclusiveMaximum"};
 
 template <typename Names>
 bool IsAmong(const Names& names, absl::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) !=
-         std::end(names);
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 Term TwoDigits(absl::string_view first, absl::string_view last) {
@@ -59,29 +73,27 @@ Term DigitsOf(int64_t count) {
 
 Term Date() {
   // Days that every month has: 31 April would be a date of no calendar.
-  return Sequence({DigitsOf(4), Literal("-"),
-                   Choice({Sequence({TwoDigits("01", "12"), Literal("-"),
-                                     TwoDigits("01", "28")}),
-                           Sequence({Choice({Literal("01"), Literal("03"),
-                                             Literal("05"), Literal("07"),
-                                             Literal("08"), Literal("10"),
-                                             Literal("12")}),
-                                     Literal("-"), TwoDigits("29", "31")}),
-                           Sequence({Choice({Literal("04"), Literal("06"),
-                                             Literal("09"), Literal("11")}),
-                                     Literal("-"), TwoDigits("29", "30")})})});
+  return Sequence(
+      {DigitsOf(4), Literal("-"),
+       Choice({Sequence({TwoDigits("01", "12"), Literal("-"),
+                         TwoDigits("01", "28")}),
+               Sequence({Choice({Literal("01"), Literal("03"), Literal("05"),
+                                 Literal("07"), Literal("08"), Literal("10"),
+                                 Literal("12")}),
+                         Literal("-"), TwoDigits("29", "31")}),
+               Sequence({Choice({Literal("04"), Literal("06"), Literal("09"),
+                                 Literal("11")}),
+                         Literal("-"), TwoDigits("29", "30")})})});
 }
 
 Term Time() {
   return Sequence(
-      {TwoDigits("00", "23"), Literal(":"), TwoDigits("00", "59"),
-       Literal(":"), TwoDigits("00", "59"),
-       Optional(Sequence(
-           {Literal("."), Repeat(Class({{'0', '9'}}), 1, 9)})),
+      {TwoDigits("00", "23"), Literal(":"), TwoDigits("00", "59"), Literal(":"),
+       TwoDigits("00", "59"),
+       Optional(Sequence({Literal("."), Repeat(Class({{'0', '9'}}), 1, 9)})),
        Choice({Literal("Z"),
-               Sequence({Class({{'+', '+'}, {'-', '-'}}),
-                         TwoDigits("00", "23"), Literal(":"),
-                         TwoDigits("00", "59")})})});
+               Sequence({Class({{'+', '+'}, {'-', '-'}}), TwoDigits("00", "23"),
+                         Literal(":"), TwoDigits("00", "59")})})});
 }
 
 Term Uuid() {
@@ -154,8 +166,8 @@ class Converter {
     if (!schema.is_object()) return Fail(place, "a schema is an object");
     for (const auto& [key, value] : schema.items()) {
       if (!IsAmong(kKnown, key) && !IsAmong(kNotes, key)) {
-        return Fail(place, absl::StrCat("keyword '", key,
-                                        "' is not supported"));
+        return Fail(place,
+                    absl::StrCat("keyword '", key, "' is not supported"));
       }
     }
     if (schema.contains("$ref")) return ConvertReference(schema, place);
@@ -178,13 +190,21 @@ class Converter {
 
   static Json TypeOf(const Json& schema) {
     static constexpr std::pair<absl::string_view, const char*> kSigns[] = {
-        {"properties", "object"}, {"required", "object"},
-        {"additionalProperties", "object"}, {"items", "array"},
-        {"prefixItems", "array"}, {"minItems", "array"}, {"maxItems", "array"},
-        {"minLength", "string"}, {"maxLength", "string"},
-        {"pattern", "string"}, {"format", "string"},
-        {"minimum", "number"}, {"maximum", "number"},
-        {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"}};
+        {"properties", "object"},
+        {"required", "object"},
+        {"additionalProperties", "object"},
+        {"items", "array"},
+        {"prefixItems", "array"},
+        {"minItems", "array"},
+        {"maxItems", "array"},
+        {"minLength", "string"},
+        {"maxLength", "string"},
+        {"pattern", "string"},
+        {"format", "string"},
+        {"minimum", "number"},
+        {"maximum", "number"},
+        {"exclusiveMinimum", "number"},
+        {"exclusiveMaximum", "number"}};
     for (const auto& [key, type] : kSigns) {
       if (schema.contains(std::string(key))) return type;
     }
@@ -267,8 +287,8 @@ class Converter {
     if (!schema.contains(key)) return fallback;
     const Json& value = schema[key];
     if (!value.is_number_integer() || value < 0 || value > kMaxCount) {
-      Fail(place, absl::StrCat(key, " must be a whole number from 0 to ",
-                               kMaxCount));
+      Fail(place,
+           absl::StrCat(key, " must be a whole number from 0 to ", kMaxCount));
       return fallback;
     }
     return value;
@@ -281,16 +301,15 @@ class Converter {
   }
 
   Term Member(Term key, Term value) {
-    return Sequence({std::move(key), Space(), Literal(":"), Space(),
-                     std::move(value)});
+    return Sequence(
+        {std::move(key), Space(), Literal(":"), Space(), std::move(value)});
   }
 
   Term Object(const Json& schema, const std::string& place, int depth) {
     const Json properties = schema.value("properties", Json::object());
     const Json required = schema.value("required", Json::array());
-    const Json additional =
-        schema.value("additionalProperties",
-                     Json(properties.empty() && required.empty()));
+    const Json additional = schema.value(
+        "additionalProperties", Json(properties.empty() && required.empty()));
     if (!properties.is_object()) return Fail(place, "properties is no object");
     if (!required.is_array()) return Fail(place, "required is no list");
     std::vector<std::string> wanted;
@@ -316,8 +335,8 @@ class Converter {
       members.push_back(Member(
           Constant(name),
           additional.is_object() || additional == true
-              ? Convert(additional, absl::StrCat(place, "/additionalProperties"),
-                        depth + 1)
+              ? Convert(additional,
+                        absl::StrCat(place, "/additionalProperties"), depth + 1)
               : Fail(place, absl::StrCat("'", name,
                                          "' is required and not allowed"))));
       needed.push_back(true);
@@ -334,15 +353,15 @@ class Converter {
       return Fail(place, "additionalProperties is no schema");
     }
     if (!status_.ok()) return Sequence({});
-    return Sequence({Literal("{"), Space(),
-                     Members(std::move(members), needed, std::move(more),
-                             has_more),
-                     Literal("}")});
+    return Sequence(
+        {Literal("{"), Space(),
+         Members(std::move(members), needed, std::move(more), has_more),
+         Literal("}")});
   }
 
-  // Members in order, those that are not needed perhaps left out, then more; with
-  // commas between. Rules are shared, so that the size is linear: `after` is what
-  // may follow something, `first` what may begin.
+  // Members in order, those that are not needed perhaps left out, then more;
+  // with commas between. Rules are shared, so that the size is linear: `after`
+  // is what may follow something, `first` what may begin.
   Term Members(std::vector<Term> members, const std::vector<bool>& needed,
                Term more, bool has_more) {
     Term after = Space(), first = Sequence({});
@@ -361,7 +380,8 @@ class Converter {
         first = std::move(begin);
         after = std::move(next);
       } else {
-        first = Choice({std::move(begin), Reference(NewRule(std::move(first)))});
+        first =
+            Choice({std::move(begin), Reference(NewRule(std::move(first)))});
         after = Choice({std::move(next), Reference(tail)});
       }
     }
@@ -387,13 +407,12 @@ class Converter {
     std::vector<Term> parts = {Literal("["), Space()};
     for (int64_t i = 0; i < fixed; ++i) {
       if (i > 0) parts.push_back(Comma());
-      parts.push_back(Convert(prefix[i],
-                              absl::StrCat(place, "/prefixItems/", i),
-                              depth + 1));
+      parts.push_back(Convert(
+          prefix[i], absl::StrCat(place, "/prefixItems/", i), depth + 1));
     }
     if (has_items && (unlimited || most > fixed)) {
-      const std::string item = NewRule(
-          Convert(items, absl::StrCat(place, "/items"), depth + 1));
+      const std::string item =
+          NewRule(Convert(items, absl::StrCat(place, "/items"), depth + 1));
       const int64_t least = std::max<int64_t>(0, wanted - fixed);
       const int64_t rest = unlimited ? Term::kUnlimited : most - fixed;
       const auto following = [&](int64_t from, int64_t to) {
@@ -402,10 +421,10 @@ class Converter {
       if (fixed > 0) {
         parts.push_back(following(least, rest));
       } else {
-        Term list = Sequence(
-            {Reference(item),
-             following(std::max<int64_t>(0, least - 1),
-                       unlimited ? Term::kUnlimited : rest - 1)});
+        Term list =
+            Sequence({Reference(item),
+                      following(std::max<int64_t>(0, least - 1),
+                                unlimited ? Term::kUnlimited : rest - 1)});
         parts.push_back(least > 0 ? std::move(list)
                                   : Optional(std::move(list)));
       }
@@ -472,11 +491,11 @@ class Converter {
       }
       const double value = schema[key];
       const double whole = lower ? std::ceil(value) : std::floor(value);
-      int64_t at = std::clamp<int64_t>(
-          std::fabs(whole) < 1e18 ? static_cast<int64_t>(whole)
-          : whole < 0             ? -kMaxInteger
-                                  : kMaxInteger,
-          -kMaxInteger, kMaxInteger);
+      int64_t at = std::clamp<int64_t>(std::fabs(whole) < 1e18
+                                           ? static_cast<int64_t>(whole)
+                                       : whole < 0 ? -kMaxInteger
+                                                   : kMaxInteger,
+                                       -kMaxInteger, kMaxInteger);
       // A double does not hold every number of 18 digits.
       if (schema[key].is_number_integer() && std::fabs(whole) < 1e18) {
         at = schema[key].get<int64_t>();
@@ -503,7 +522,8 @@ class Converter {
   }
 
   Term Number(const Json& schema, const std::string& place) {
-    for (const char* key : {"maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
+    for (const char* key :
+         {"maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
       if (schema.contains(key)) {
         return Fail(place, absl::StrCat("keyword '", key,
                                         "' of a number is not supported: use "
@@ -512,8 +532,9 @@ class Converter {
     }
     if (!schema.contains("minimum")) return Reference(kNumberRule);
     if (schema["minimum"] != 0) {
-      return Fail(place, "keyword 'minimum' of a number is only supported as "
-                         "0: use integers");
+      return Fail(place,
+                  "keyword 'minimum' of a number is only supported as "
+                  "0: use integers");
     }
     return Reference(kNaturalNumberRule);
   }

@@ -20,12 +20,14 @@ Term Hex(int64_t count) {
 // \uHHHH, without halves of pairs.
 Term UnicodeEscape() {
   return Sequence(
-      {Literal("u"),
-       Choice({Sequence({Class({{'0', '9'}, {'a', 'c'}, {'A', 'C'},
-                                {'e', 'f'}, {'E', 'F'}}),
-                         Hex(3)}),
-               Sequence({Class({{'d', 'd'}, {'D', 'D'}}), Class({{'0', '7'}}),
-                         Hex(2)})})});
+      {Literal("u"), Choice({Sequence({Class({{'0', '9'},
+                                              {'a', 'c'},
+                                              {'A', 'C'},
+                                              {'e', 'f'},
+                                              {'E', 'F'}}),
+                                       Hex(3)}),
+                             Sequence({Class({{'d', 'd'}, {'D', 'D'}}),
+                                       Class({{'0', '7'}}), Hex(2)})})});
 }
 
 // Digits from `low` to `high`, which are equally long.
@@ -36,8 +38,8 @@ Term DigitsBetween(const std::string& low, const std::string& high) {
   const uint32_t first = static_cast<unsigned char>(low[0]);
   const uint32_t last = static_cast<unsigned char>(high[0]);
   if (first == last) {
-    return Sequence({Literal(low.substr(0, 1)),
-                     DigitsBetween(low_rest, high_rest)});
+    return Sequence(
+        {Literal(low.substr(0, 1)), DigitsBetween(low_rest, high_rest)});
   }
   const bool from_zeros = low_rest.find_first_not_of('0') == low_rest.npos;
   const bool to_nines = high_rest.find_first_not_of('9') == high_rest.npos;
@@ -83,9 +85,9 @@ struct NameTree {
 void Insert(const jinja::Text& name, NameTree& tree) {
   NameTree* node = &tree;
   for (const char32_t c : name) {
-    auto found = std::find_if(
-        node->children.begin(), node->children.end(),
-        [&](const auto& child) { return child.first == c; });
+    auto found =
+        std::find_if(node->children.begin(), node->children.end(),
+                     [&](const auto& child) { return child.first == c; });
     if (found == node->children.end()) {
       node->children.emplace_back(c, NameTree());
       found = node->children.end() - 1;
@@ -128,45 +130,42 @@ std::vector<Rule> CommonRules() {
   std::vector<Rule> rules;
   rules.push_back(
       {kSpaceRule,
-       Optional(Choice({Literal(" "),
-                        Sequence({Literal("\n"),
-                                  Repeat(Class({{' ', ' '}, {'\t', '\t'}}), 0,
-                                         20)})}))});
+       Optional(Choice(
+           {Literal(" "),
+            Sequence({Literal("\n"),
+                      Repeat(Class({{' ', ' '}, {'\t', '\t'}}), 0, 20)})}))});
   rules.push_back(
       {kCharacterRule,
        Choice({Class({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}, /*negated=*/true),
-               Sequence({Literal("\\"),
-                         Choice({Class({{'"', '"'},
-                                        {'\\', '\\'},
-                                        {'/', '/'},
-                                        {'b', 'b'},
-                                        {'f', 'f'},
-                                        {'n', 'n'},
-                                        {'r', 'r'},
-                                        {'t', 't'}}),
-                                 UnicodeEscape()})})})});
-  rules.push_back(
-      {kStringRule, Quoted(Repeat(Reference(kCharacterRule), 0))});
-  const Term natural = Choice(
-      {Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, 17)})});
-  const Term rest = Sequence(
-      {Optional(Sequence({Literal("."), Digits(1, 18)})),
-       Optional(Sequence({Class({{'e', 'e'}, {'E', 'E'}}),
-                          Optional(Class({{'+', '+'}, {'-', '-'}})),
-                          Digits(1, 2)}))});
-  rules.push_back(
-      {kIntegerRule, Sequence({Optional(Literal("-")), natural})});
+               Sequence({Literal("\\"), Choice({Class({{'"', '"'},
+                                                       {'\\', '\\'},
+                                                       {'/', '/'},
+                                                       {'b', 'b'},
+                                                       {'f', 'f'},
+                                                       {'n', 'n'},
+                                                       {'r', 'r'},
+                                                       {'t', 't'}}),
+                                                UnicodeEscape()})})})});
+  rules.push_back({kStringRule, Quoted(Repeat(Reference(kCharacterRule), 0))});
+  const Term natural =
+      Choice({Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, 17)})});
+  const Term rest =
+      Sequence({Optional(Sequence({Literal("."), Digits(1, 18)})),
+                Optional(Sequence({Class({{'e', 'e'}, {'E', 'E'}}),
+                                   Optional(Class({{'+', '+'}, {'-', '-'}})),
+                                   Digits(1, 2)}))});
+  rules.push_back({kIntegerRule, Sequence({Optional(Literal("-")), natural})});
   rules.push_back({kNumberRule, Sequence({Reference(kIntegerRule), rest})});
   rules.push_back({kNaturalNumberRule, Sequence({natural, rest})});
   const Term member = Sequence({Reference(kStringRule), Space(), Literal(":"),
                                 Space(), Reference(kValueRule)});
   rules.push_back(
       {kObjectRule,
-       Sequence({Literal("{"), Space(),
-                 Optional(Sequence(
-                     {member, Repeat(Sequence({Comma(), member}), 0),
-                      Space()})),
-                 Literal("}")})});
+       Sequence(
+           {Literal("{"), Space(),
+            Optional(Sequence(
+                {member, Repeat(Sequence({Comma(), member}), 0), Space()})),
+            Literal("}")})});
   rules.push_back(
       {kArrayRule,
        Sequence({Literal("["), Space(),
@@ -191,10 +190,11 @@ Term StringCharacter(const std::vector<CodePoints>& ranges, bool negated) {
     static constexpr absl::string_view kNames = "\"\\bfnrt";
     const size_t place = kCodes.find(static_cast<char>(c));
     if (place != kCodes.npos) {
-      choice.parts.push_back(Literal(absl::StrCat("\\", kNames.substr(place, 1))));
+      choice.parts.push_back(
+          Literal(absl::StrCat("\\", kNames.substr(place, 1))));
     } else {
-      choice.parts.push_back(Literal(
-          absl::StrCat("\\u", absl::Hex(c, absl::kZeroPad4))));
+      choice.parts.push_back(
+          Literal(absl::StrCat("\\u", absl::Hex(c, absl::kZeroPad4))));
     }
   };
   for (CodePoints range : Normalized(ranges, negated)) {

@@ -24,8 +24,8 @@ std::vector<Rule> CommonRules();
 
 // Quoted: "...".
 Term Quoted(Term inside);
-// One character of a string out of these, written with its escape where it needs
-// one.
+// One character of a string out of these, written with its escape where it
+// needs one.
 Term StringCharacter(const std::vector<CodePoints>& ranges, bool negated);
 // A string that is none of `names`, without escapes.
 Term StringBut(std::vector<std::string> names);

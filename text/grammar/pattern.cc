@@ -81,7 +81,8 @@ class Parser {
     switch (c) {
       case '(': {
         ++at_;
-        if (Take('?') && !Take(':')) Fail("this kind of group is not supported");
+        if (Take('?') && !Take(':'))
+          Fail("this kind of group is not supported");
         Term group = ParseChoice(depth + 1, /*top=*/false);
         if (!Take(')')) Fail("')' is wanted");
         return group;
@@ -185,8 +186,7 @@ class Parser {
       if (!status_.ok()) break;
       const char32_t first = character();
       char32_t last = first;
-      if (Current() == '-' && at_ + 1 < text_.size() &&
-          text_[at_ + 1] != ']') {
+      if (Current() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         ++at_;
         last = character();
       }

@@ -40,9 +40,9 @@ class Checker {
     for (size_t i = 0; i < syntax_.rules.size(); ++i) {
       const std::string missing = NoteUses(syntax_.rules[i].term, i);
       if (!missing.empty()) {
-        return Refused(missing, absl::StrCat("is missing: rule '",
-                                             syntax_.rules[i].name,
-                                             "' refers to it"));
+        return Refused(missing,
+                       absl::StrCat("is missing: rule '", syntax_.rules[i].name,
+                                    "' refers to it"));
       }
     }
     const std::vector<bool> can_end = Solve(/*empty_only=*/false);

@@ -6,9 +6,9 @@
 
 namespace weft::grammar {
 
-// Every rule is there once, "root" too; every rule can end; no rule calls itself
-// before it has consumed something (left recursion), by way of others or not.
-// Errors read "grammar: rule 'x': <why>".
+// Every rule is there once, "root" too; every rule can end; no rule calls
+// itself before it has consumed something (left recursion), by way of others or
+// not. Errors read "grammar: rule 'x': <why>".
 absl::Status CheckRules(const Syntax& syntax);
 
 }  // namespace weft::grammar

@@ -20,10 +20,10 @@ class TokenTrie {
  public:
   struct Node {
     uint8_t byte;
-    uint16_t depth;   // 1 for the first byte
-    int32_t end;      // the index behind the subtree
-    int32_t tokens;   // the first in the order of tokens
-    int32_t count;    // of tokens that end here
+    uint16_t depth;  // 1 for the first byte
+    int32_t end;     // the index behind the subtree
+    int32_t tokens;  // the first in the order of tokens
+    int32_t count;   // of tokens that end here
   };
 
   // Tokens longer than this many bytes are left out: no text needs them.

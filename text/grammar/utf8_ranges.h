@@ -1,9 +1,9 @@
 // Classes of characters as sequences of byte ranges.
 //
-// Idea (Thompson's, for the first UTF-8 greps; RE2 has it, too): a range of code
-// points is cut where the length of its UTF-8 changes and where a leading byte
-// does not come with all of its followers; each piece is a product of ranges of
-// bytes.
+// Idea (Thompson's, for the first UTF-8 greps; RE2 has it, too): a range of
+// code points is cut where the length of its UTF-8 changes and where a leading
+// byte does not come with all of its followers; each piece is a product of
+// ranges of bytes.
 #pragma once
 
 #include <cstdint>

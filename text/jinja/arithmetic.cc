@@ -17,8 +17,8 @@ Value TooLarge(Context& context) {
 
 Value Power(Context& context, int64_t base, int64_t exponent) {
   if (exponent < 0) {
-    return Value(std::pow(static_cast<double>(base),
-                          static_cast<double>(exponent)));
+    return Value(
+        std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
   int64_t result = 1;
   while (exponent > 0) {
@@ -39,7 +39,8 @@ Value Divide(Context& context, bool remainder, int64_t a, int64_t b) {
   if (b == -1) {
     if (remainder) return Value(int64_t{0});
     int64_t result;
-    if (__builtin_sub_overflow(int64_t{0}, a, &result)) return TooLarge(context);
+    if (__builtin_sub_overflow(int64_t{0}, a, &result))
+      return TooLarge(context);
     return Value(result);
   }
   int64_t quotient = a / b, rest = a % b;
@@ -82,9 +83,9 @@ Value OfFloats(Context& context, absl::string_view op, double a, double b) {
 }
 
 Value Repeat(Context& context, const Value& whole, int64_t count) {
-  const int64_t size =
-      whole.is_string() ? static_cast<int64_t>(whole.text().size())
-                        : static_cast<int64_t>(whole.items().size());
+  const int64_t size = whole.is_string()
+                           ? static_cast<int64_t>(whole.text().size())
+                           : static_cast<int64_t>(whole.items().size());
   if (count < 0 || size == 0) count = 0;
   int64_t total;
   if (__builtin_mul_overflow(size, count, &total)) total = INT64_MAX;
@@ -96,7 +97,8 @@ Value Repeat(Context& context, const Value& whole, int64_t count) {
     return Value(std::move(text));
   }
   // Before the copies are made: MakeList asks afterwards.
-  if (total > INT64_MAX / kWorkPerNode || !context.Spend(total * kWorkPerNode)) {
+  if (total > INT64_MAX / kWorkPerNode ||
+      !context.Spend(total * kWorkPerNode)) {
     return Value();
   }
   std::vector<Value> items;
@@ -144,7 +146,8 @@ Value Arithmetic(Context& context, absl::string_view op, const Value& a,
   if (op == "*" && repeats(b) && a.is_integer()) {
     return Repeat(context, b, a.integer());
   }
-  return context.Fail(absl::StrCat("'", op, "' does not go with values of type ",
+  return context.Fail(absl::StrCat("'", op,
+                                   "' does not go with values of type ",
                                    a.TypeName(), " and ", b.TypeName()));
 }
 
@@ -154,8 +157,8 @@ Value Negate(Context& context, const Value& value) {
     return OfIntegers(context, "-", 0, value.integer());
   }
   if (value.is_number()) return Value(-value.number());
-  return context.Fail(absl::StrCat("a value of type ", value.TypeName(),
-                                   " has no sign"));
+  return context.Fail(
+      absl::StrCat("a value of type ", value.TypeName(), " has no sign"));
 }
 
 }  // namespace weft::jinja

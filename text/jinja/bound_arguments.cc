@@ -45,8 +45,9 @@ bool BoundArguments::Truth(size_t i, bool fallback) const {
 int64_t BoundArguments::Integer(size_t i, int64_t fallback) const {
   if (!Has(i)) return fallback;
   if (Get(i)->is_integer()) return Get(i)->integer();
-  context_.Fail(absl::StrCat(function_, " wants a whole number, not a value of "
-                                        "type ",
+  context_.Fail(absl::StrCat(function_,
+                             " wants a whole number, not a value of "
+                             "type ",
                              Get(i)->TypeName()));
   return fallback;
 }

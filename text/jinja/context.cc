@@ -7,7 +7,8 @@ namespace weft::jinja {
 
 Value Context::Fail(absl::string_view why) {
   if (!failed()) {
-    status_ = absl::InvalidArgumentError(absl::StrCat("line ", line_, ": ", why));
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat("line ", line_, ": ", why));
   }
   return Value();
 }

@@ -1,8 +1,8 @@
 // One run of a template: its allowance of work, its error, its namespaces.
 //
 // Errors are sticky: the first one stays, everything afterwards returns at once
-// with an undefined value that nobody looks at. So functions that compute return
-// plain values, and only loops and whoever needs a result ask failed().
+// with an undefined value that nobody looks at. So functions that compute
+// return plain values, and only loops and whoever needs a result ask failed().
 #pragma once
 
 #include <cstdint>

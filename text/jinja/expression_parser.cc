@@ -10,8 +10,7 @@
 namespace weft::jinja {
 namespace {
 
-constexpr absl::string_view kComparisons[] = {"==", "!=", ">",
-                                              ">=", "<",  "<="};
+constexpr absl::string_view kComparisons[] = {"==", "!=", ">", ">=", "<", "<="};
 
 void CountDepth(Expression& parent, const ExpressionPtr& child) {
   if (child != nullptr) parent.depth = std::max(parent.depth, child->depth + 1);
@@ -269,8 +268,8 @@ ExpressionPtr ExpressionParser::ParseUnary(bool with_filter) {
   if (!Enter()) return nullptr;
   ExpressionPtr made;
   if (IsOperator("-") || IsOperator("+")) {
-    auto sign = New(IsOperator("-") ? Expression::kNegative
-                                    : Expression::kPositive);
+    auto sign =
+        New(IsOperator("-") ? Expression::kNegative : Expression::kPositive);
     Advance();
     Add(*sign, ParseUnary(false));
     made = std::move(sign);

@@ -177,12 +177,10 @@ class PercentFormatter {
         context_.Fail("%d wants a number of ordinary size");
         return;
       }
-      const int64_t integer = value.is_integer()
-                                  ? value.integer()
-                                  : static_cast<int64_t>(number);
-      const uint64_t size =
-          integer < 0 ? 0 - static_cast<uint64_t>(integer)
-                      : static_cast<uint64_t>(integer);
+      const int64_t integer =
+          value.is_integer() ? value.integer() : static_cast<int64_t>(number);
+      const uint64_t size = integer < 0 ? 0 - static_cast<uint64_t>(integer)
+                                        : static_cast<uint64_t>(integer);
       switch (conversion.letter) {
         case 'x':
           digits = absl::StrFormat("%x", size);
@@ -201,9 +199,10 @@ class PercentFormatter {
       }
       if (integer < 0) digits.insert(0, "-");
     } else {
-      const int precision = static_cast<int>(
-          conversion.precision < 0 ? 6 : std::min<int64_t>(
-                                             conversion.precision, 300));
+      const int precision =
+          static_cast<int>(conversion.precision < 0
+                               ? 6
+                               : std::min<int64_t>(conversion.precision, 300));
       const double number = value.number();
       switch (conversion.letter) {
         case 'e':
@@ -255,8 +254,7 @@ class PercentFormatter {
 
 }  // namespace
 
-Value FormatPercent(Context& context, const Text& format,
-                    const Value& values) {
+Value FormatPercent(Context& context, const Text& format, const Value& values) {
   return PercentFormatter(context, format, values).Run();
 }
 
@@ -267,8 +265,7 @@ Value FormatBraces(Context& context, const Text& format,
   for (size_t at = 0; at < format.size(); ++at) {
     if (!context.Spend(1)) return Value();
     const char32_t c = CodePoint(format[at]);
-    const bool twice =
-        at + 1 < format.size() && CodePoint(format[at + 1]) == c;
+    const bool twice = at + 1 < format.size() && CodePoint(format[at + 1]) == c;
     if (c != '{' && c != '}') {
       result.push_back(format[at]);
       continue;

@@ -1,8 +1,8 @@
 // Python's two ways to put values into a string.
 //
 // Supported: of "%", the conversions s r d i f e g x X o c and %%, with flags,
-// width, precision and %(names)s; of str.format, {} {0} {name} and {{ }}, without
-// format specifications.
+// width, precision and %(names)s; of str.format, {} {0} {name} and {{ }},
+// without format specifications.
 #pragma once
 
 #include "text/jinja/context.h"

@@ -76,8 +76,7 @@ Value RaiseException(const Call& call) {
   const BoundArguments bound(call.context, call.name, call.arguments,
                              {"message"}, 1);
   if (call.context.failed()) return Value();
-  return call.context.Fail(
-      ToUtf8(Printed(call.context, *bound.Get(0))));
+  return call.context.Fail(ToUtf8(Printed(call.context, *bound.Get(0))));
 }
 
 Value StrftimeNow(const Call& call) {

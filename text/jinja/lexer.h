@@ -2,8 +2,8 @@
 //
 // White space is treated as HuggingFace's environment for chat templates does
 // (trim_blocks and lstrip_blocks on): a newline right after a block tag or a
-// comment goes away, and so does the white space before one that is first in its
-// line; `-` next to a tag's brace removes all white space on that side, `+`
+// comment goes away, and so does the white space before one that is first in
+// its line; `-` next to a tag's brace removes all white space on that side, `+`
 // keeps it. One newline at the end of the source goes away; all newlines become
 // \n. Comments and raw blocks are dealt with here, and strings lose their
 // quotes and escapes.

@@ -1,9 +1,9 @@
 // Filters that take items, order them, or make lists.
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/numbers.h"
 #include "text/jinja/bound_arguments.h"
 #include "text/jinja/filter_tables.h"
 #include "text/jinja/limits.h"
@@ -139,9 +139,8 @@ Value DictSort(const FilterCall& call) {
   std::vector<Keyed> keyed;
   for (const auto& [key, value] : call.input.entries()) {
     const Value& by = by_value ? value : key;
-    keyed.push_back(
-        {Value::MakeList(context, {key, value}, true),
-         {bound.Truth(0, false) ? by : IgnoreCase(context, by)}});
+    keyed.push_back({Value::MakeList(context, {key, value}, true),
+                     {bound.Truth(0, false) ? by : IgnoreCase(context, by)}});
     if (context.failed()) return Value();
   }
   SortKeyed(context, bound.Truth(2, false), keyed);
@@ -166,10 +165,9 @@ Value Unique(const FilterCall& call) {
   std::vector<Value> items, seen;
   for (const Value& item : Iterate(context, call.input)) {
     Value key = KeyOf(call, bound, item);
-    const bool is_new =
-        std::none_of(seen.begin(), seen.end(), [&](const Value& other) {
-          return Equal(context, key, other);
-        });
+    const bool is_new = std::none_of(
+        seen.begin(), seen.end(),
+        [&](const Value& other) { return Equal(context, key, other); });
     if (context.failed()) return Value();
     if (!is_new) continue;
     seen.push_back(std::move(key));
@@ -264,9 +262,9 @@ Value AttributeOf(Context& context, const Value& item, const Value& attribute,
   Value value = item;
   for (absl::string_view name : absl::StrSplit(names, '.')) {
     int64_t place = 0;
-    value = GetItem(context, value,
-                    absl::SimpleAtoi(name, &place) ? Value(place)
-                                                   : Value(FromUtf8(name)));
+    value = GetItem(
+        context, value,
+        absl::SimpleAtoi(name, &place) ? Value(place) : Value(FromUtf8(name)));
     if (value.is_undefined() && fallback != nullptr) return *fallback;
     if (context.failed()) break;
   }

@@ -22,8 +22,7 @@ constexpr absl::string_view kMappingChanging[] = {"pop", "clear", "update",
 
 template <typename Names>
 bool IsAmong(const Names& names, absl::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) !=
-         std::end(names);
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 Value OfMapping(Context& context, absl::string_view name, const Value& self,
@@ -98,8 +97,7 @@ bool HasMethod(const Value& value, absl::string_view name) {
     case Value::Kind::kTuple:
       return IsAmong(kListMethods, name) || IsAmong(kListChanging, name);
     case Value::Kind::kMapping:
-      return IsAmong(kMappingMethods, name) ||
-             IsAmong(kMappingChanging, name);
+      return IsAmong(kMappingMethods, name) || IsAmong(kMappingChanging, name);
     case Value::Kind::kLoop:
       return IsAmong(kLoopMethods, name);
     default:

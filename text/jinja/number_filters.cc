@@ -131,8 +131,7 @@ Value Round(const FilterCall& call) {
 
 Value Length(const FilterCall& call) {
   const BoundArguments bound(call.context, call.name, call.arguments, {});
-  const std::optional<int64_t> length =
-      jinja::Length(call.context, call.input);
+  const std::optional<int64_t> length = jinja::Length(call.context, call.input);
   return length.has_value() ? Value(*length) : Value();
 }
 
@@ -153,9 +152,8 @@ Value Sum(const FilterCall& call) {
 }
 
 constexpr FilterRow kRows[] = {
-    {"int", Integer},   {"float", Float},   {"abs", Absolute},
-    {"round", Round},   {"length", Length}, {"count", Length},
-    {"sum", Sum},
+    {"int", Integer},   {"float", Float},  {"abs", Absolute}, {"round", Round},
+    {"length", Length}, {"count", Length}, {"sum", Sum},
 };
 
 }  // namespace

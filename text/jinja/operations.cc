@@ -170,9 +170,10 @@ int Compare(Context& context, const Value& a, const Value& b) {
 bool Contains(Context& context, const Value& whole, const Value& part) {
   if (whole.is_string()) {
     if (!part.is_string()) {
-      context.Fail(absl::StrCat("'in' a string wants a string, not a value of "
-                                "type ",
-                                part.TypeName()));
+      context.Fail(
+          absl::StrCat("'in' a string wants a string, not a value of "
+                       "type ",
+                       part.TypeName()));
       return false;
     }
     context.Spend(Size(whole.text()) / 4 + Size(part.text()));

@@ -40,7 +40,8 @@ Value GetItem(Context& context, const Value& value, const Value& key);
 Value GetSlice(Context& context, const Value& value, const Value& begin,
                const Value& end, const Value& step);
 
-// What a loop over `value` walks: items, keys, characters; nothing if undefined.
+// What a loop over `value` walks: items, keys, characters; nothing if
+// undefined.
 std::vector<Value> Iterate(Context& context, const Value& value);
 // The number of these; nullopt and an error if there is none.
 std::optional<int64_t> Length(Context& context, const Value& value);

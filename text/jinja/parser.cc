@@ -52,8 +52,8 @@ class Parser {
       }
     }
     if (ends.size() > 0 && !in_.failed()) {
-      in_.Fail(absl::StrCat("the template ends before {% ",
-                            *(ends.end() - 1), " %}"));
+      in_.Fail(absl::StrCat("the template ends before {% ", *(ends.end() - 1),
+                            " %}"));
     }
     in_.Leave();
     return block;
@@ -229,8 +229,8 @@ class Parser {
   }
 
   StatementPtr ParseBreak() {
-    auto made = New(in_.IsName("break") ? Statement::kBreak
-                                        : Statement::kContinue);
+    auto made =
+        New(in_.IsName("break") ? Statement::kBreak : Statement::kContinue);
     if (loops_ == 0) {
       in_.Fail(absl::StrCat("'", in_.Current().text, "' outside of a loop"));
     }

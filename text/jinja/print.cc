@@ -12,9 +12,8 @@ namespace {
 
 void AppendReprOfText(const Text& value, Text& text) {
   const auto has = [&](char32_t wanted) {
-    return std::any_of(value.begin(), value.end(), [&](char32_t c) {
-      return CodePoint(c) == wanted;
-    });
+    return std::any_of(value.begin(), value.end(),
+                       [&](char32_t c) { return CodePoint(c) == wanted; });
   };
   const char32_t quote = has('\'') && !has('"') ? '"' : '\'';
   text.push_back(quote);
@@ -199,9 +198,9 @@ std::string FloatText(double value) {
   char digits[64];
   const double size = std::fabs(value);
   const bool scientific = size != 0 && (size < 1e-4 || size >= 1e16);
-  const auto end = std::to_chars(digits, digits + sizeof(digits), value,
-                                 scientific ? std::chars_format::scientific
-                                            : std::chars_format::fixed);
+  const auto end = std::to_chars(
+      digits, digits + sizeof(digits), value,
+      scientific ? std::chars_format::scientific : std::chars_format::fixed);
   std::string text(digits, end.ptr);
   if (!scientific && text.find('.') == text.npos) text += ".0";
   return text;

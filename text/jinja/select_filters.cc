@@ -91,8 +91,8 @@ Value Select(const FilterCall& call) {
         by_attribute
             ? AttributeOf(context, item, call.arguments.positional[0], nullptr)
             : item;
-    const bool holds = has_test ? CallTest(context, test, value, arguments)
-                                : value.Truth();
+    const bool holds =
+        has_test ? CallTest(context, test, value, arguments) : value.Truth();
     if (holds == wanted) made.push_back(item);
   }
   return Value::MakeGenerator(context, std::move(made));

@@ -145,8 +145,8 @@ Value HasEnd(const Call& call) {
 }
 
 Value RemoveEnd(const Call& call) {
-  const BoundArguments bound(call.context, call.name, call.arguments,
-                             {"text"}, 1);
+  const BoundArguments bound(call.context, call.name, call.arguments, {"text"},
+                             1);
   const Text end = bound.String(0);
   const Text& self = call.self;
   if (!call.context.Spend(Size(self))) return Value();
@@ -188,10 +188,9 @@ Value Find(const Call& call) {
           FindText(call.self, part, static_cast<size_t>(start));
       if (found != Text::npos) place = static_cast<int64_t>(found);
     }
-    count = part.empty()
-                ? Size(call.self) - start + 1
-                : static_cast<int64_t>(
-                      FindAll(call.self.substr(start), part).size());
+    count = part.empty() ? Size(call.self) - start + 1
+                         : static_cast<int64_t>(
+                               FindAll(call.self.substr(start), part).size());
   }
   if (call.name == "count") return Value(count);
   if (place < 0 && (call.name == "index" || call.name == "rindex")) {
@@ -261,8 +260,8 @@ Value Pad(const Call& call) {
 }
 
 Value Center(const Call& call) {
-  const BoundArguments bound(call.context, call.name, call.arguments,
-                             {"width"}, 1);
+  const BoundArguments bound(call.context, call.name, call.arguments, {"width"},
+                             1);
   return Centered(call.context, call.self, bound.Integer(0, 0));
 }
 

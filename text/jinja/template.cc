@@ -43,7 +43,8 @@ class Converter {
         return Value(json.get<int64_t>());
       case Json::value_t::number_unsigned: {
         const uint64_t number = json.get<uint64_t>();
-        if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+        if (number >
+            static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
           return Value(static_cast<double>(number));
         }
         return Value(static_cast<int64_t>(number));
@@ -60,9 +61,10 @@ class Converter {
       case Json::value_t::object: {
         Entries entries;
         for (const auto& [key, item] : json.items()) {
-          entries.emplace_back(String(key), IsTrustedRole(key, item)
-                                                ? Value(FromUtf8(StringOf(item)))
-                                                : Convert(item, depth + 1));
+          entries.emplace_back(String(key),
+                               IsTrustedRole(key, item)
+                                   ? Value(FromUtf8(StringOf(item)))
+                                   : Convert(item, depth + 1));
         }
         return Value::MakeMapping(context_, std::move(entries));
       }
@@ -83,7 +85,8 @@ class Converter {
   bool IsTrustedRole(absl::string_view key, const Json& value) const {
     const absl::Span<const absl::string_view> roles = variable_.trusted_roles;
     return key == "role" && value.is_string() &&
-           std::find(roles.begin(), roles.end(), StringOf(value)) != roles.end();
+           std::find(roles.begin(), roles.end(), StringOf(value)) !=
+               roles.end();
   }
 
   Context& context_;
@@ -106,13 +109,13 @@ absl::StatusOr<Text> Template::Render(const std::vector<Variable>& variables,
                                       absl::Time now) const {
   int64_t weight = static_cast<int64_t>(source_size_);
   for (const Variable& variable : variables) weight += Weight(variable.value);
-  weight = std::min(weight, std::numeric_limits<int64_t>::max() /
-                                (2 * kWorkPerCharacter));
+  weight = std::min(
+      weight, std::numeric_limits<int64_t>::max() / (2 * kWorkPerCharacter));
   Context context(kBaseWork + kWorkPerCharacter * weight, now);
   Interpreter interpreter(context);
   for (const Variable& variable : variables) {
-    interpreter.SetVariable(variable.name,
-                            Converter(context, variable).Convert(variable.value));
+    interpreter.SetVariable(
+        variable.name, Converter(context, variable).Convert(variable.value));
   }
   Text text = interpreter.Run(block_);
   if (context.failed()) return context.status();

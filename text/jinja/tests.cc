@@ -25,7 +25,8 @@ bool IsLetters(Context& context, const Value& value, bool upper) {
   return found;
 }
 
-// What Python would call the same object, as far as that can be asked of values.
+// What Python would call the same object, as far as that can be asked of
+// values.
 bool IsSame(Context& context, const Value& a, const Value& b) {
   return a.kind() == b.kind() && Equal(context, a, b);
 }
@@ -62,15 +63,14 @@ constexpr Row kPlain[] = {
      }},
     {"callable",
      [](Context&, const Value& v) {
-       return v.is(Kind::kFunction) || v.is(Kind::kMacro) ||
-              v.is_undefined();
+       return v.is(Kind::kFunction) || v.is(Kind::kMacro) || v.is_undefined();
      }},
     {"escaped", [](Context&, const Value&) { return false; }},
-    {"odd",
-     [](Context& c, const Value& v) { return IsRemainder(c, v, 2, 1); }},
+    {"odd", [](Context& c, const Value& v) { return IsRemainder(c, v, 2, 1); }},
     {"even",
      [](Context& c, const Value& v) { return IsRemainder(c, v, 2, 0); }},
-    {"lower", [](Context& c, const Value& v) { return IsLetters(c, v, false); }},
+    {"lower",
+     [](Context& c, const Value& v) { return IsLetters(c, v, false); }},
     {"upper", [](Context& c, const Value& v) { return IsLetters(c, v, true); }},
     {"filter",
      [](Context&, const Value& v) {
@@ -86,10 +86,10 @@ struct ComparisonRow {
   absl::string_view name, op;
 };
 constexpr ComparisonRow kComparisons[] = {
-    {"==", "=="},         {"eq", "=="},      {"equalto", "=="}, {"!=", "!="},
-    {"ne", "!="},         {">", ">"},        {"gt", ">"},       {">=", ">="},
-    {"greaterthan", ">"}, {"ge", ">="},      {"<", "<"},        {"lt", "<"},
-    {"lessthan", "<"},    {"<=", "<="},      {"le", "<="},      {"in", "in"},
+    {"==", "=="},         {"eq", "=="}, {"equalto", "=="}, {"!=", "!="},
+    {"ne", "!="},         {">", ">"},   {"gt", ">"},       {">=", ">="},
+    {"greaterthan", ">"}, {"ge", ">="}, {"<", "<"},        {"lt", "<"},
+    {"lessthan", "<"},    {"<=", "<="}, {"le", "<="},      {"in", "in"},
 };
 
 const Row* FindPlain(absl::string_view name) {

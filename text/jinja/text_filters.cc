@@ -85,10 +85,9 @@ Value Replace(const FilterCall& call) {
                              {"old", "new", "count"}, 2);
   if (context.failed()) return Value();
   const bool limited = bound.Has(2) && !bound.Get(2)->is_none();
-  return ReplaceText(context, Printed(context, call.input),
-                     Printed(context, *bound.Get(0)),
-                     Printed(context, *bound.Get(1)),
-                     limited ? bound.Integer(2, -1) : -1);
+  return ReplaceText(
+      context, Printed(context, call.input), Printed(context, *bound.Get(0)),
+      Printed(context, *bound.Get(1)), limited ? bound.Integer(2, -1) : -1);
 }
 
 Value Indent(const FilterCall& call) {
@@ -105,9 +104,10 @@ Value Indent(const FilterCall& call) {
   }
   const bool first = bound.Truth(1, false), blank = bound.Truth(2, false);
   if (!call.input.is_string()) {
-    return context.Fail(absl::StrCat("indent wants a string, not a value of "
-                                     "type ",
-                                     call.input.TypeName()));
+    return context.Fail(
+        absl::StrCat("indent wants a string, not a value of "
+                     "type ",
+                     call.input.TypeName()));
   }
   if (!context.Spend(2 * Size(call.input.text()))) return Value();
   Text result;

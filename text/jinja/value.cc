@@ -17,15 +17,14 @@ Value Value::MakeNone() {
 
 Value Value::MakeUndefined(std::string why) {
   Value value;
-  value.data_ =
-      Undefined{std::make_shared<const std::string>(std::move(why))};
+  value.data_ = Undefined{std::make_shared<const std::string>(std::move(why))};
   return value;
 }
 
 Value Value::Global(absl::string_view name) {
   Value value;
-  value.data_ = std::make_shared<const Function>(
-      Function{std::string(name), nullptr, 0});
+  value.data_ =
+      std::make_shared<const Function>(Function{std::string(name), nullptr, 0});
   return value;
 }
 

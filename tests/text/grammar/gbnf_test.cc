@@ -23,26 +23,35 @@ TEST(Gbnf, MatchesWhatItSays) {
       {R"(root ::= "a" "b" | "c" # a comment)", {"ab", "c"}, {"", "a", "abc"}},
       {"root ::= \"a\"*", {"", "a", "aaa"}, {"b", "ab"}},
       {"root ::= \"ab\"+ \"c\"?", {"ab", "ababc"}, {"", "c", "aba"}},
-      {"root ::= [a-c]{2} [^a-c\\]]{1,2}", {"abx", "ccé🦙"}, {"ab", "abc", "ab]", "abxyz"}},
+      {"root ::= [a-c]{2} [^a-c\\]]{1,2}",
+       {"abx", "ccé🦙"},
+       {"ab", "abc", "ab]", "abxyz"}},
       {"root ::= [0-9]{2,}", {"12", "12345"}, {"1", ""}},
       {"root ::= [0-9]{0}", {""}, {"1"}},
-      {"root ::= . .", {"ab", "é🦙", "\n\t", "\xF4\x8F\xBF\xBFx"},
+      {"root ::= . .",
+       {"ab", "é🦙", "\n\t", "\xF4\x8F\xBF\xBFx"},
        {"a", "abc", "\xC0\x80x", "\xED\xA0\x80x", "\xF4\x90\x80\x80x"}},
       {"root ::= [à-ÿ一-龥]+", {"éü", "中文"}, {"a", "é\xC3"}},
       {R"(root ::= "\n\t\"\\\x41\u00e9\U0001F999" [\[\]\-\^])",
-       {"\n\t\"\\Aé🦙[", "\n\t\"\\Aé🦙^"}, {"\n"}},
+       {"\n\t\"\\Aé🦙[", "\n\t\"\\Aé🦙^"},
+       {"\n"}},
       {"root ::= (\n \"a\" |\n \"b\"\n)\n  | \"c\"\n\n# more\nx ::= \"x\"\r\n",
-       {"a", "b", "c"}, {"x"}},
+       {"a", "b", "c"},
+       {"x"}},
       {"root ::= item (\",\" item)*\nitem ::= \"x\" | \"[\" root? \"]\"",
-       {"x", "x,x", "[]", "[x,[x,[]]]"}, {"[", "x,", "[x"}},
+       {"x", "x,x", "[]", "[x,[x,[]]]"},
+       {"[", "x,", "[x"}},
       // Ambiguous, nullable, nested repetitions.
       {"root ::= (\"a\" | \"a\" \"a\" | \"a\"*)*", {"", "aaaa"}, {"b"}},
       {"root ::= a a a\na ::= \"x\"?", {"", "x", "xxx"}, {"xxxx"}},
       // Recursion at the end and in the middle.
       {"root ::= \"a\" root | \"b\"", {"b", "aaab"}, {"a", "ba"}},
-      {"root ::= \"(\" root \")\" | \"\"", {"", "()", "((()))"}, {"(()", "())"}},
+      {"root ::= \"(\" root \")\" | \"\"",
+       {"", "()", "((()))"},
+       {"(()", "())"}},
       {"root ::= \"a\" root \"a\" | \"a\" root \"b\" | \"c\"",
-       {"aca", "aacba"}, {"acc", "aac"}},
+       {"aca", "aacba"},
+       {"acc", "aac"}},
   };
   for (const Case& c : cases) {
     Matcher matches(ParseGbnf(c.grammar));
@@ -83,7 +92,8 @@ TEST(Gbnf, EveryCharacterOfAClassAndNoOther) {
 
 TEST(Gbnf, DeepTextsNeedNoStack) {
   Matcher matches(ParseGbnf("root ::= \"(\" root \")\" | \"x\""));
-  const std::string deep = weft::Repeat("(", 100000) + "x" + weft::Repeat(")", 100000);
+  const std::string deep =
+      weft::Repeat("(", 100000) + "x" + weft::Repeat(")", 100000);
   EXPECT_TRUE(matches(deep));
   EXPECT_FALSE(matches(deep + ")"));
 }

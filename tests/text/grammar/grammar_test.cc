@@ -19,9 +19,9 @@ using Json = nlohmann::ordered_json;
 Vocabulary JsonVocabulary() {
   Vocabulary vocabulary = BpeVocabulary("gpt-2");
   for (const char* text :
-       {"\",", "\":", "{\"", "\"}", "},{", "]]", "[[", "\"]}", "null", "true,",
-        "\":\"", "\"a", "a\"", "é\"", "ab\",\"", "}]", ":[", "[{\"", "{}", "((",
-        "))", "())", "x)", ")x"}) {
+       {"\",",  "\":",   "{\"",   "\"}", "},{", "]]",  "[[",      "\"]}",
+        "null", "true,", "\":\"", "\"a", "a\"", "é\"", "ab\",\"", "}]",
+        ":[",   "[{\"",  "{}",    "((",  "))",  "())", "x)",      ")x"}) {
     std::string written;
     for (const char c : std::string(text)) {
       written += WriteByte(static_cast<uint8_t>(c));
@@ -133,8 +133,7 @@ TEST_F(GrammarTest, TextsOfASchemaAreOfTheSchema) {
 }
 
 TEST_F(GrammarTest, RefusesTokensThatDoNotFit) {
-  const auto constraint =
-      Make(ParseGbnf("root ::= \"ab\"+"))->NewConstraint();
+  const auto constraint = Make(ParseGbnf("root ::= \"ab\"+"))->NewConstraint();
   EXPECT_TRUE(constraint->Accept('a').ok());
   for (const int32_t token : {int32_t{'a'}, -1, 1 << 30, 271, 272}) {
     EXPECT_FALSE(constraint->Accept(token).ok()) << token;

@@ -1,11 +1,12 @@
 // What strangers may do to an interpreter: everything ends soon, in an error
 // or in a text, and never on the floor of the stack.
+#include "text/jinja/limits.h"
+
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/text/test_vocabulary.h"
-#include "text/jinja/limits.h"
 #include "text/jinja/template.h"
 
 namespace weft::jinja {
@@ -17,30 +18,18 @@ using Json = nlohmann::ordered_json;
 absl::Status RunTemplate(const std::string& source, const Json& x = nullptr) {
   const auto parsed = Template::Parse(source);
   if (!parsed.ok()) return parsed.status();
-  return (*parsed)
-      ->Render({{"x", x, true, {}}}, absl::UnixEpoch())
-      .status();
+  return (*parsed)->Render({{"x", x, true, {}}}, absl::UnixEpoch()).status();
 }
 
 TEST(JinjaLimits, NestedSourceIsRefused) {
   const struct {
     const char *open, *middle, *close;
   } cases[] = {
-      {"(", "1", ")"},
-      {"[", "1", "]"},
-      {"{1:", "1", "}"},
-      {"not ", "1", ""},
-      {"-", "1", ""},
-      {"1 if 1 else ", "1", ""},
-      {"f(", "1", ")"},
-      {"1 + ", "1", ""},
-      {"1 ** ", "1", ""},
-      {"1 and ", "1", ""},
-      {"", "1", " | abs"},
-      {"", "x", ".a"},
-      {"", "x", "[0]"},
-      {"", "x", "()"},
-      {"", "x", " is odd"},
+      {"(", "1", ")"},     {"[", "1", "]"},     {"{1:", "1", "}"},
+      {"not ", "1", ""},   {"-", "1", ""},      {"1 if 1 else ", "1", ""},
+      {"f(", "1", ")"},    {"1 + ", "1", ""},   {"1 ** ", "1", ""},
+      {"1 and ", "1", ""}, {"", "1", " | abs"}, {"", "x", ".a"},
+      {"", "x", "[0]"},    {"", "x", "()"},     {"", "x", " is odd"},
       {"a[", "1", "]"},
   };
   for (const auto& c : cases) {
@@ -49,21 +38,23 @@ TEST(JinjaLimits, NestedSourceIsRefused) {
     EXPECT_FALSE(RunTemplate(source).ok()) << c.open << c.close;
   }
   for (const char* open :
-       {"{% if 1 %}", "{% for a in [1] %}", "{% macro m() %}",
-        "{% set a %}", "{% with a = 1 %}", "{% filter trim %}",
-        "{% generation %}", "{% call m() %}"}) {
+       {"{% if 1 %}", "{% for a in [1] %}", "{% macro m() %}", "{% set a %}",
+        "{% with a = 1 %}", "{% filter trim %}", "{% generation %}",
+        "{% call m() %}"}) {
     EXPECT_FALSE(RunTemplate(Repeat(open, 10000)).ok()) << open;
   }
   EXPECT_FALSE(RunTemplate("{% for " + Repeat("(", 100000) + "a").ok());
   EXPECT_FALSE(RunTemplate(std::string(kMaxSource + 1, 'x')).ok());
   // What nests as deep as people write does work.
-  EXPECT_TRUE(RunTemplate("{{ " + Repeat("(", 50) + "1" + Repeat(")", 50) + " }}")
-                  .ok());
-  EXPECT_TRUE(RunTemplate(Repeat("{% if 1 %}", 50) + Repeat("{% endif %}", 50)).ok());
+  EXPECT_TRUE(
+      RunTemplate("{{ " + Repeat("(", 50) + "1" + Repeat(")", 50) + " }}")
+          .ok());
+  EXPECT_TRUE(
+      RunTemplate(Repeat("{% if 1 %}", 50) + Repeat("{% endif %}", 50)).ok());
   EXPECT_TRUE(RunTemplate("{{ 'a' " + Repeat("~ 'b' ", 10000) + "}}").ok());
-  EXPECT_TRUE(RunTemplate("{% if 0 %}" + Repeat("{% elif 0 %}", 10000) +
-                  "{% endif %}")
-                  .ok());
+  EXPECT_TRUE(
+      RunTemplate("{% if 0 %}" + Repeat("{% elif 0 %}", 10000) + "{% endif %}")
+          .ok());
 }
 
 TEST(JinjaLimits, EndlessWorkIsRefused) {
@@ -142,22 +133,24 @@ TEST(JinjaLimits, LongInputIsNoObstacle) {
   // 2 MB of text through the usual steps, and a run that a naive search takes
   // quadratic time for.
   const std::string text(2 << 20, 'a');
-  EXPECT_TRUE(RunTemplate("{{ x | trim }}{{ x.split('</think>')[-1].lstrip('n') }}"
+  EXPECT_TRUE(
+      RunTemplate("{{ x | trim }}{{ x.split('</think>')[-1].lstrip('n') }}"
                   "{{ 'ab' in x }}{{ x | replace('aab', 'c') | tojson }}",
                   text)
-                  .ok());
+          .ok());
   EXPECT_TRUE(RunTemplate("{{ ('a' * 100000 ~ 'b') in x }}"
-                  "{{ x.split('a' * 100000 ~ 'b') | length }}",
-                  text)
+                          "{{ x.split('a' * 100000 ~ 'b') | length }}",
+                          text)
                   .ok());
   Json messages = Json::array();
   for (int i = 0; i < 20000; ++i) {
     messages.push_back({{"role", "user"}, {"content", "hello"}});
   }
-  EXPECT_TRUE(RunTemplate("{% for m in x %}{{ '<' ~ m.role ~ '>' ~ m.content | trim }}"
+  EXPECT_TRUE(
+      RunTemplate("{% for m in x %}{{ '<' ~ m.role ~ '>' ~ m.content | trim }}"
                   "{% if loop.last %}end{% endif %}{% endfor %}",
                   messages)
-                  .ok());
+          .ok());
 }
 
 TEST(JinjaLimits, NumbersStayInTheirRange) {
@@ -167,8 +160,8 @@ TEST(JinjaLimits, NumbersStayInTheirRange) {
         "{{ 9223372036854775808 }}", "{{ 2 ** 9223372036854775807 }}",
         "{{ (-9223372036854775807 - 1) // -1 }}",
         "{{ -(-9223372036854775807 - 1) }}",
-        "{{ (-9223372036854775807 - 1) | abs }}",
-        "{{ '%99999999999d' % 1 }}", "{{ 1.0 | round(-1) }}"}) {
+        "{{ (-9223372036854775807 - 1) | abs }}", "{{ '%99999999999d' % 1 }}",
+        "{{ 1.0 | round(-1) }}"}) {
     EXPECT_FALSE(RunTemplate(source).ok()) << source;
   }
   for (const char* source :

@@ -1,5 +1,5 @@
-// Compares results with Jinja's own: always with those that are stored, and with
-// live ones where python3-jinja2 is installed.
+// Compares results with Jinja's own: always with those that are stored, and
+// with live ones where python3-jinja2 is installed.
 #pragma once
 
 #include <cstdio>
@@ -37,8 +37,8 @@ inline std::optional<Json> RunReference(const std::string& arguments) {
   return Json::parse(output);
 }
 
-// `got` against {"text": ...} or {"error": ...}. Errors have words of their own,
-// except where the template gives them.
+// `got` against {"text": ...} or {"error": ...}. Errors have words of their
+// own, except where the template gives them.
 inline void ExpectSame(const std::string& name, const Json& want,
                        const absl::StatusOr<std::string>& got,
                        const std::string& source) {
