@@ -3,10 +3,10 @@
 // Prefill: `batch` prompts of random tokens, one sequence after the other, as
 // many tokens in a step as the plan takes. Decode: `batch` sequences, each from
 // one first token behind `depth` random ones (0: an empty context), grow
-// together by the most likely token, one token of each per step. Rates are
-// totals over the batch. One run of each comes before those that count: it pays
-// for the first touch of memory. The context is filled once, behind the
-// prefills, and every run begins at its end.
+// together by the most likely token, one token of each per step; not for
+// encoders. Rates are totals over the batch. One run of each comes before those
+// that count: it pays for the first touch of memory. The context is filled
+// once, behind the prefills, and every run begins at its end.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -160,16 +160,20 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
   const double operations =
       json["prefill_tokens_per_second"]["median"].get<double>() / chunk *
       StepCost(plan.BucketFor(chunk), {chunk, 1, flags.prompt}).operations;
+  const bool decodes = !json["decode_tokens_per_second"].is_null();
   const double bytes =
-      json["decode_tokens_per_second"]["median"].get<double>() / flags.batch *
-      StepCost(
-          plan.BucketFor(flags.batch),
-          {flags.batch, flags.batch, flags.depth + (flags.generate + 1) / 2})
-          .bytes;
+      !decodes ? 0
+               : json["decode_tokens_per_second"]["median"].get<double>() /
+                     flags.batch *
+                     StepCost(plan.BucketFor(flags.batch),
+                              {flags.batch, flags.batch,
+                               flags.depth + (flags.generate + 1) / 2})
+                         .bytes;
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
       {"prefill_of_f32_flops", share(operations, limits->f32_flops)},
-      {"decode_of_read_bytes", share(bytes, limits->read_bytes_per_second)}};
+      {"decode_of_read_bytes",
+       decodes ? share(bytes, limits->read_bytes_per_second) : Json(nullptr)}};
   return absl::OkStatus();
 }
 
@@ -229,12 +233,19 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
         "bench: --prompt, and --depth and --generate, must fit the context of ",
         plan.context(), " positions: choose less, or a larger --context"));
   }
+  const bool encoder = plan.model.encoder;
+  if (encoder && flags.prompt > plan.max_tokens()) {
+    return UsageError(absl::StrCat(
+        "--prompt: an encoder looks at all tokens at once: at most ",
+        plan.max_tokens()));
+  }
   Bench bench(engine->get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
   const int64_t runs = flags.repeat + 1;
-  for (int64_t run = 0; run < 2 * runs; ++run) {
-    if (progress) progress(static_cast<double>(run) / (2 * runs));
+  const int64_t all = encoder ? runs : 2 * runs;
+  for (int64_t run = 0; run < all; ++run) {
+    if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
       if (absl::Status s = bench.FillContexts(); !s.ok()) return s;
     }
@@ -244,6 +255,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   }
   if (progress) progress(1.0);
   const auto rates = [](const std::vector<double>& all) -> Json {
+    if (all.empty()) return nullptr;
     const Rates r = Summary(all);
     return {{"median", r.median}, {"min", r.min}, {"max", r.max}};
   };

@@ -1,4 +1,4 @@
-// weft eval: the logits of given tokens.
+// weft eval: the logits of given tokens, or the vectors that an encoder gives.
 #include <cstdio>
 #include <iostream>
 
@@ -7,12 +7,14 @@
 #include "base/first_largest.h"
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
+#include "ops/pooling.h"
 
 namespace weft {
 namespace {
 
 struct Flags {
   std::string model, tokens, text, positions = "all", logits;
+  std::string embedding, hidden;
   bool has_text = false;
   int64_t chunk = 512;
   bool json = false;
@@ -38,13 +40,55 @@ absl::StatusOr<std::vector<int64_t>> Positions(const std::string& text,
   return numbers;
 }
 
+absl::Status WriteFloats(const std::string& path,
+                         absl::Span<const float> numbers) {
+  if (path.empty()) return absl::OkStatus();
+  return WriteFile(path,
+                   std::string(reinterpret_cast<const char*>(numbers.data()),
+                               numbers.size() * sizeof(float)));
+}
+
+// The vectors of an encoder's tokens, and the text's own.
+absl::StatusOr<int> EvalEncoder(const Flags& flags, Engine& engine,
+                                const std::vector<int32_t>& tokens) {
+  if (!flags.logits.empty()) {
+    return absl::InvalidArgumentError(
+        "--logits: the model is an encoder and has none: use --embedding or "
+        "--hidden");
+  }
+  const ModelInfo& model = engine.plan().model;
+  Pooler pooler(model.pooling, model.embedding_length);
+  std::vector<float> rows;
+  absl::Status status =
+      engine.Hidden(tokens, [&](int64_t, absl::Span<const float> vector) {
+        pooler.Add(vector);
+        rows.insert(rows.end(), vector.begin(), vector.end());
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  const std::vector<float> embedding = pooler.Result();
+  status = WriteFloats(flags.hidden, rows);
+  if (status.ok()) status = WriteFloats(flags.embedding, embedding);
+  if (!status.ok()) return status;
+  if (flags.json) {
+    const nlohmann::json result = {{"tokens", tokens},
+                                   {"embedding", embedding}};
+    std::cout << result.dump() << "\n";
+  } else if (flags.hidden.empty() && flags.embedding.empty()) {
+    std::cout << absl::StrJoin(embedding, " ") << "\n";
+  }
+  return kExitOk;
+}
+
 absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   if (flags.tokens.empty() == !flags.has_text) {
     return UsageError("eval: give either --tokens or --text");
   }
   if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
-  if (!flags.logits.empty()) {
-    if (absl::Status s = CheckCanWrite(flags.logits); !s.ok()) return s;
+  for (const std::string& path :
+       {flags.logits, flags.embedding, flags.hidden}) {
+    if (path.empty()) continue;
+    if (absl::Status s = CheckCanWrite(path); !s.ok()) return s;
   }
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       LoadEngine(flags.model, flags.compile, common);
@@ -63,6 +107,13 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     tokens.assign(ids->begin(), ids->end());
   }
   if (tokens.empty()) return UsageError("eval: there are no tokens");
+  if ((*engine)->plan().model.encoder) {
+    return EvalEncoder(flags, **engine, tokens);
+  }
+  if (!flags.embedding.empty() || !flags.hidden.empty()) {
+    return absl::InvalidArgumentError(
+        "--embedding and --hidden: the model is no encoder: use --logits");
+  }
   absl::StatusOr<std::vector<int64_t>> positions =
       Positions(flags.positions, static_cast<int64_t>(tokens.size()));
   if (!positions.ok()) return positions.status();
@@ -128,6 +179,11 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
       ->capture_default_str();
   command->add_option("--logits", flags->logits,
                       "write float32 rows, one per position, to this file");
+  command->add_option("--embedding", flags->embedding,
+                      "encoders: write the text's vector, float32, to this "
+                      "file");
+  command->add_option("--hidden", flags->hidden,
+                      "encoders: write a float32 row per token to this file");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, text, &common, action] {

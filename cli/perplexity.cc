@@ -60,6 +60,7 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       LoadEngine(flags.model, flags.compile, common);
   if (!engine.ok()) return engine.status();
+  if (absl::Status s = CheckGenerates((*engine)->plan()); !s.ok()) return s;
   const Tokenizer& tokenizer = (*engine)->tokenizer();
   EncodeOptions plain;
   plain.add_special = false;

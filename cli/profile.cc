@@ -53,7 +53,8 @@ absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
     if (absl::Status s = step("prefill", part); !s.ok()) return s;
     left.remove_prefix(part.size());
   }
-  for (int64_t i = 0; i < flags.generate; ++i) {
+  const int64_t generate = plan.model.encoder ? 0 : flags.generate;
+  for (int64_t i = 0; i < generate; ++i) {
     const absl::Span<const float> logits = session.logits();
     const int32_t next = static_cast<int32_t>(FirstLargest(logits));
     if (absl::Status s = step("decode", absl::MakeConstSpan(&next, 1));

@@ -15,6 +15,7 @@ namespace {
 constexpr uint64_t kMaxDimension = uint64_t{1} << 24;
 constexpr uint64_t kMaxContext = uint64_t{1} << 40;
 constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
+constexpr uint64_t kMaxExperts = 1024;
 constexpr char kArchitecture[] = "general.architecture";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 
@@ -32,6 +33,9 @@ constexpr ChangesResult kChangesResult[] = {
     {"attn_logit_softcapping", 0, 0},
     {"embedding_scale", 0, 1},
     {"expert_count", 0, 0},
+    {"expert_gating_func", 0, 1},
+    {"expert_group_count", 0, 1},
+    {"expert_weights_scale", 0, 1},
     {"final_logit_softcapping", 0, 0},
     {"logit_scale", 0, 1},
     {"residual_scale", 0, 1},
@@ -48,11 +52,12 @@ class ConfigReader {
   }
 
   absl::StatusOr<ModelConfig> Run() {
-    for (auto step : {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
-                      &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
-                      &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
-                      &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
-                      &ConfigReader::ReadVocabularySize}) {
+    for (auto step :
+         {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
+          &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
+          &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
+          &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
+          &ConfigReader::ReadEncoder, &ConfigReader::ReadVocabularySize}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -297,12 +302,55 @@ class ConfigReader {
   }
 
   absl::Status ReadExperts() {
-    auto count = OptionalInRange("expert_count", 0, kMaxBlocks);
+    auto count = OptionalInRange("expert_count", 0, kMaxExperts);
     if (!count.ok()) return count.status();
     config_.expert_count = count->value_or(0);
     if (config_.expert_count == 0) return absl::OkStatus();
-    return InRange("expert_used_count", 1, config_.expert_count, false,
-                   &config_.expert_used_count);
+    absl::Status status = InRange("expert_used_count", 1, config_.expert_count,
+                                  false, &config_.expert_used_count);
+    if (!status.ok()) return status;
+    auto own = OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
+    if (!own.ok()) return own.status();
+    config_.expert_feed_forward_length =
+        own->value_or(config_.feed_forward_length);
+    auto shared =
+        OptionalInRange("expert_shared_feed_forward_length", 0, kMaxDimension);
+    if (!shared.ok()) return shared.status();
+    config_.shared_feed_forward_length = shared->value_or(0);
+    const std::string key = Key("expert_weights_norm");
+    if (const GgufValue* value = file_.FindValue(key)) {
+      config_.expert_weights_norm = value->ToBool();
+      if (!config_.expert_weights_norm.has_value()) {
+        return file_.BadValue(key, value->Print(), "true or false");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEncoder() {
+    config_.encoder = traits_.encoder;
+    const std::string causal_key = Key("attention.causal");
+    auto causal = file_.OptionalBool(causal_key);
+    if (!causal.ok()) return causal.status();
+    if (causal->value_or(!config_.encoder) == config_.encoder) {
+      return file_.BadValue(causal_key, config_.encoder ? "true" : "false",
+                            config_.encoder ? "false" : "true");
+    }
+    constexpr char kPooling[] = "pooling_type";
+    auto pooling = OptionalInRange(kPooling, 0, 4);
+    if (!pooling.ok()) return pooling.status();
+    const int64_t kind = pooling->value_or(0);
+    if (kind > static_cast<int64_t>(Pooling::kLast)) {
+      return file_.BadValue(Key(kPooling), absl::StrCat(kind),
+                            "0 (none), 1 (mean), 2 (first) or 3 (last): "
+                            "ranking is not supported");
+    }
+    config_.pooling = static_cast<Pooling>(kind);
+    auto types = file_.OptionalUint("tokenizer.ggml.token_type_count");
+    if (!types.ok()) return types.status();
+    config_.token_type_count =
+        static_cast<int64_t>(std::min(types->value_or(0), kMaxDimension));
+    return absl::OkStatus();
   }
 
   absl::Status ReadVocabularySize() {

@@ -12,12 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "loaders/gguf.h"
+#include "ops/pooling.h"
 
 namespace weft {
 
@@ -26,6 +28,9 @@ struct ModelTraits {
   enum class Norm { kRms, kLayer };
   Norm norm = Norm::kRms;
   bool rope = true;
+  // Each token looks at those after it too, and what comes out are the tokens'
+  // vectors.
+  bool encoder = false;
   // Keys without the architecture's prefix, such as "expert_count" or
   // "attention.sliding_window", that its builder obeys. See kChangesResult in
   // model_config.cc for all of them.
@@ -66,8 +71,21 @@ struct ModelConfig {
   float rope_freq_base = 10000;
   float rope_position_scale = 1;
 
-  int64_t expert_count = 0;  // above 0 only when handled
-  int64_t expert_used_count = 0;
+  bool encoder = false;  // as the traits say
+  Pooling pooling = Pooling::kNone;
+  // Rows of the table of token types; 0: the file does not say.
+  int64_t token_type_count = 0;
+
+  // Mixture of experts: above 0 only when handled.
+  int64_t expert_count = 0;
+  int64_t expert_used_count = 0;  // 1 to expert_count
+  // Rows of gate and up: of an expert, default feed_forward_length, and of the
+  // expert that all tokens share, 0: the file does not say.
+  int64_t expert_feed_forward_length = 0;
+  int64_t shared_feed_forward_length = 0;
+  // Whether the weights of the chosen experts are made to sum to 1, if the file
+  // says.
+  std::optional<bool> expert_weights_norm;
 };
 
 // `general.architecture`: which builder a file wants, before any other key is

@@ -39,6 +39,7 @@ class VocabularyReader {
 
  private:
   bool sentencepiece() const { return result_.model() == "llama"; }
+  bool wordpiece() const { return result_.model() == "bert"; }
 
   absl::Status ReadModel() {
     auto model = file_.GetString(kModel);
@@ -176,11 +177,20 @@ class VocabularyReader {
       if (!id.ok()) return id.status();
       (result_.*row.set)(*id);
     }
+    if (wordpiece()) {
+      // BERT's own names for what begins and ends a text.
+      auto first = SpecialId("cls_token_id", result_.bos());
+      if (!first.ok()) return first.status();
+      result_.set_bos(*first);
+    }
     if (result_.separator() < 0) {
       // The key's spelling in most files has a mistake in it; some have none.
       auto id = SpecialId("separator_token_id", -1);
       if (!id.ok()) return id.status();
       result_.set_separator(*id);
+    }
+    if (wordpiece() && result_.eos() < 0) {
+      result_.set_eos(result_.separator());
     }
     return absl::OkStatus();
   }
@@ -196,10 +206,11 @@ class VocabularyReader {
     };
     const Row rows[] = {
         {"tokenizer.ggml.add_bos_token",
-         sentencepiece() || (result_.model() == "gpt2" && llama3),
+         sentencepiece() || wordpiece() ||
+             (result_.model() == "gpt2" && llama3),
          &Vocabulary::set_add_bos},
-        {"tokenizer.ggml.add_eos_token", false, &Vocabulary::set_add_eos},
-        {"tokenizer.ggml.add_space_prefix", sentencepiece(),
+        {"tokenizer.ggml.add_eos_token", wordpiece(), &Vocabulary::set_add_eos},
+        {"tokenizer.ggml.add_space_prefix", sentencepiece() || wordpiece(),
          &Vocabulary::set_add_space_prefix},
     };
     for (const Row& row : rows) {

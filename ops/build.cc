@@ -108,4 +108,26 @@ ValueId GraphBuilder::Slice(ValueId x, int64_t begin, int64_t size) {
   return Add("slice", {x}, std::move(attributes));
 }
 
+ValueId GraphBuilder::Sigmoid(ValueId x) { return Add("sigmoid", {x}); }
+
+Chosen GraphBuilder::TopK(ValueId x, int64_t k, bool normalize) {
+  Attributes attributes;
+  attributes.Set("k", k);
+  attributes.Set("normalize", static_cast<int64_t>(normalize));
+  const ValueId ids = Add("top_k", {x}, std::move(attributes));
+  if (ids == kNone) return {};
+  return {ids, graph_.Producer(ids)->outputs[1]};
+}
+
+ValueId GraphBuilder::ExpertMatmul(ValueId x, ValueId weight, ValueId ids,
+                                   int64_t experts) {
+  Attributes attributes;
+  attributes.Set("experts", experts);
+  return Add("expert_matmul", {x, weight, ids}, std::move(attributes));
+}
+
+ValueId GraphBuilder::WeightedSum(ValueId x, ValueId weights) {
+  return Add("weighted_sum", {x, weights});
+}
+
 }  // namespace weft

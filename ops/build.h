@@ -23,6 +23,12 @@ struct RopeOptions {
   ValueId factors = kNone;            // f32[rope_dims / 2], divides frequencies
 };
 
+// The results of top_k.
+struct Chosen {
+  ValueId ids = kNone;
+  ValueId weights = kNone;
+};
+
 class GraphBuilder {
  public:
   // `graph` must outlive the builder.
@@ -52,8 +58,14 @@ class GraphBuilder {
                           ValueId sequence);
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
+  ValueId Sigmoid(ValueId x);
+  // See experts.h.
+  Chosen TopK(ValueId x, int64_t k, bool normalize);
+  ValueId ExpertMatmul(ValueId x, ValueId weight, ValueId ids, int64_t experts);
+  ValueId WeightedSum(ValueId x, ValueId weights);
 
  private:
+  // The first result.
   ValueId Add(const char* op, std::vector<ValueId> inputs,
               Attributes attributes = {});
 

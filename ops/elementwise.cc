@@ -1,5 +1,6 @@
-// add, mul, silu, gelu, silu_gate: one result element from the same place of
-// each operand. quantize_rows: the same rows, rounded for integer kernels.
+// add, mul, silu, sigmoid, gelu, silu_gate: one result element from the same
+// place of each operand. quantize_rows: the same rows, rounded for integer
+// kernels.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +76,9 @@ void RunMul(const ReferenceCall& call) {
 void RunSilu(const ReferenceCall& call) {
   ForEachRow(call, [](double a, double) { return Silu(a); });
 }
+void RunSigmoid(const ReferenceCall& call) {
+  ForEachRow(call, [](double a, double) { return 1.0 / (1.0 + std::exp(-a)); });
+}
 void RunGelu(const ReferenceCall& call) {
   const bool tanh = call.node.attributes.String("approximation") == "tanh";
   ForEachRow(call,
@@ -105,6 +109,8 @@ const OpDef kMulOp = {"mul", true,        false,  FirstOperand,
                       false, InferBinary, RunMul, nullptr};
 const OpDef kSiluOp = {"silu", true,       false,   FirstOperand,
                        false,  InferUnary, RunSilu, nullptr};
+const OpDef kSigmoidOp = {"sigmoid", true,       false,      FirstOperand,
+                          false,     InferUnary, RunSigmoid, nullptr};
 const OpDef kGeluOp = {"gelu", true,      false,   FirstOperand,
                        false,  InferGelu, RunGelu, nullptr};
 const OpDef kSiluGateOp = {"silu_gate", false,       false,       FirstOperand,

@@ -62,16 +62,29 @@ absl::StatusOr<Types> InferSlice(const Graph& graph, const Node& node) {
   return Types{FloatType({shape[0], Dim::Number(node.attributes.Int("size"))})};
 }
 
+// Of a table, the rows that are taken.
+int64_t EmbedRowsRead(const Graph&, const Node&, int operand,
+                      const Bounds& bounds) {
+  return operand == 1 ? bounds.tokens : -1;
+}
+
+int64_t TakenRowsRead(const Graph&, const Node&, int operand,
+                      const Bounds& bounds) {
+  return operand == 0 ? bounds.rows : -1;
+}
+
 constexpr IndexOperand kEmbedIndices[] = {{0, IndexKind::kRowOf, 1}};
 constexpr IndexOperand kTakeRowsIndices[] = {{1, IndexKind::kRowOf, 0}};
 
 }  // namespace
 
-const OpDef kEmbedOp = {"embed",    true,     false,   nullptr,      false,
-                        InferEmbed, RunEmbed, nullptr, kEmbedIndices};
-const OpDef kTakeRowsOp = {"take_rows", true,    false,
-                           nullptr,     false,   InferTakeRows,
-                           RunTakeRows, nullptr, kTakeRowsIndices};
+const OpDef kEmbedOp = {"embed",       true,       false,        nullptr,
+                        false,         InferEmbed, RunEmbed,     nullptr,
+                        kEmbedIndices, nullptr,    EmbedRowsRead};
+const OpDef kTakeRowsOp = {"take_rows", true,         false,
+                           nullptr,     false,        InferTakeRows,
+                           RunTakeRows, nullptr,      kTakeRowsIndices,
+                           nullptr,     TakenRowsRead};
 // A view: there is nothing to run.
 const OpDef kSliceOp = {"slice", true,       true,    nullptr,
                         false,   InferSlice, nullptr, nullptr};

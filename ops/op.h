@@ -56,6 +56,7 @@ enum class IndexKind : uint8_t {
   kRowOf,     // a row of another operand: below its first dimension
   kPosition,  // below the context
   kSequence,  // a slot of the KV cache
+  kChosen,    // made by a node of the graph, in range by the op's own rule
   kAny,       // no index
 };
 
@@ -91,6 +92,10 @@ struct OpDef {
   // between two may be rounded either way, and results differ by that. Null:
   // it does not.
   bool (*rounds_inside)(const Node& node) = nullptr;
+  // Rows of an operand that a step reads at most, where it need not read all of
+  // them; -1: all. Null: all of every operand.
+  int64_t (*rows_read)(const Graph& graph, const Node& node, int operand,
+                       const Bounds& bounds) = nullptr;
 };
 
 // For element-wise ops: operand 0.

@@ -32,10 +32,15 @@ const OpDef* const kOps[] = {
     &kAttentionValuesOp,
     &kTakeRowsOp,
     &kSliceOp,
+    &kSigmoidOp,
+    &kTopKOp,
+    &kExpertMatmulOp,
+    &kWeightedSumOp,
     // Made by passes.
     &kQuantizeRowsOp,
     &kRmsNormQuantizeOp,
     &kFusedMatmulOp,
+    &kFusedExpertMatmulOp,
     &kSiluGateOp,
     &kAttentionOp,
     &kRopeKvWriteOp,
@@ -158,12 +163,12 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
     elements += value.type.shape.Elements(bounds);
     if (!op.writes_state) cost.bytes += StorageBytes(value.type, bounds);
   }
-  for (ValueId input : node.inputs) {
-    const Value& value = graph.value(input);
-    // Of a table, the rows that are taken: at most all.
-    int64_t taken = -1;
-    if (node.op == "embed" && input == node.inputs[1]) taken = bounds.tokens;
-    if (node.op == "take_rows" && input == node.inputs[0]) taken = bounds.rows;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& value = graph.value(node.inputs[i]);
+    const int64_t taken =
+        op.rows_read == nullptr
+            ? -1
+            : op.rows_read(graph, node, static_cast<int>(i), bounds);
     if (taken >= 0) {
       const int64_t rows = value.type.shape[0].Resolve(bounds);
       // Whole rows, and what panels add to them.

@@ -16,13 +16,17 @@
 //   softmax(x)                                         over the last dimension
 //   attention_values(p f32[T,H,S], values, positions, sequence)
 //                                                      f32[T,H*D]
+//   sigmoid(x)                                         1 / (1 + e^-x)
 //   take_rows(x f32[T,D], rows i32[R])                 f32[R,D]
 //   slice(x f32[M,N]) begin size                       a view of columns
+//   top_k, expert_matmul, weighted_sum                 see experts.h
 //
 // Made by passes
 //   quantize_rows(x f32[M,K])                          q8r[M,K]
 //   rms_norm_quantize(x, weight) eps                   q8r[M,K]
 //   fused_matmul(x, weight, norm?, bias?, residual?)   see fused_matmul.h
+//   fused_expert_matmul(x, weight, ids) experts epilogue
+//                                                      see experts.h
 //   silu_gate(a, b)                                    silu(a) * b
 //   attention(q, keys, values, positions, sequence) heads scale
 //   rope_kv_write(state, x, positions, sequence, [factors]) as rope, then
@@ -51,10 +55,15 @@ extern const OpDef kSoftmaxOp;
 extern const OpDef kAttentionValuesOp;
 extern const OpDef kTakeRowsOp;
 extern const OpDef kSliceOp;
+extern const OpDef kSigmoidOp;
+extern const OpDef kTopKOp;
+extern const OpDef kExpertMatmulOp;
+extern const OpDef kWeightedSumOp;
 
 extern const OpDef kQuantizeRowsOp;
 extern const OpDef kRmsNormQuantizeOp;
 extern const OpDef kFusedMatmulOp;
+extern const OpDef kFusedExpertMatmulOp;
 extern const OpDef kSiluGateOp;
 extern const OpDef kAttentionOp;
 extern const OpDef kRopeKvWriteOp;

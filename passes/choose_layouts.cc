@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/fused_matmul.h"
+#include "ops/experts.h"
 #include "ops/weight_layout.h"
 #include "passes/pass.h"
 
@@ -44,7 +44,7 @@ bool IsConstant(const Graph& graph, ValueId value) {
 
 // Whether the node reads the weight through its layout, whatever that is.
 bool ReadsAnyLayout(const Node& node, ValueId weight) {
-  return (IsMatmul(node) || node.op == "embed") && node.inputs[1] == weight &&
+  return (IsProduct(node) || node.op == "embed") && node.inputs[1] == weight &&
          std::count(node.inputs.begin(), node.inputs.end(), weight) == 1;
 }
 
@@ -57,7 +57,7 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
   std::map<ValueId, std::string> layouts;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (!IsMatmul(node) || !ReadsAnyLayout(node, node.inputs[1])) continue;
+    if (!IsProduct(node) || !ReadsAnyLayout(node, node.inputs[1])) continue;
     const ValueId weight = node.inputs[1];
     if (layouts.count(weight) > 0 || !IsConstant(graph, weight)) continue;
     const std::string layout = BestLayout(graph, node, options.kernels);

@@ -21,6 +21,7 @@ constexpr PassEntry kPipeline[] = {
     {"quantize-activations", QuantizeActivations, false, 0.25},
     {"common-subexpression", CommonSubexpression, false},
     {"fuse-attention", FuseAttention, false, 1e-5},
+    {"fuse-expert-gate", FuseExpertGate, false},
     {"fuse-silu-gate", FuseSiluGate, false},
     {"fuse-qkv", FuseQkv, false},
     {"fuse-rmsnorm-matmul", FuseRmsNormMatmul, false},

@@ -14,7 +14,8 @@ namespace weft {
 absl::Status QuantizeActivations(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
-    if (graph.node(id).op != "matmul") continue;
+    const std::string& op = graph.node(id).op;
+    if (op != "matmul" && op != "expert_matmul") continue;
     const ValueId x = graph.node(id).inputs[0];
     const ValueType& type = graph.value(x).type;
     const ValueType& weight = graph.value(graph.node(id).inputs[1]).type;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/default_model.h"
+#include "ops/pooling.h"
 #include "runtime/arena.h"
 #include "runtime/cpus.h"
 #include "runtime/memory.h"
@@ -125,9 +127,52 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   return engine;
 }
 
+absl::Status CheckGenerates(const Plan& plan) {
+  if (!plan.model.encoder) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model generates nothing: ", plan.model.architecture,
+      " is an encoder: weft eval writes its vectors (--embedding, --hidden)"));
+}
+
+absl::Status Engine::Hidden(absl::Span<const int32_t> tokens,
+                            const LogitsCallback& callback) {
+  if (!plan_->model.encoder) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has no vectors to give: ", plan_->model.architecture,
+        " is no encoder"));
+  }
+  const int64_t most = std::min(plan_->max_tokens(), plan_->context());
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  if (count < 1 || count > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("text is too ", count < 1 ? "short" : "long", ": ", count,
+                     " tokens: each looks at all others, so the model takes 1 "
+                     "to ",
+                     most, " at once"));
+  }
+  std::vector<int64_t> positions(count);
+  std::iota(positions.begin(), positions.end(), int64_t{0});
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  return session.Evaluate(tokens, positions, 0, callback);
+}
+
+absl::StatusOr<std::vector<float>> Engine::Embed(
+    absl::Span<const int32_t> tokens) {
+  Pooler pooler(plan_->model.pooling, plan_->model.embedding_length);
+  absl::Status status =
+      Hidden(tokens, [&](int64_t, absl::Span<const float> vector) {
+        pooler.Add(vector);
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  return pooler.Result();
+}
+
 absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
                               absl::Span<const int64_t> positions,
                               int64_t chunk, const LogitsCallback& callback) {
+  if (absl::Status s = CheckGenerates(*plan_); !s.ok()) return s;
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);
@@ -165,6 +210,7 @@ absl::StatusOr<StopReason> Engine::Shift(const GenerateRequest& request,
 
 absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
                                                 const TextCallback& callback) {
+  if (absl::Status s = CheckGenerates(*plan_); !s.ok()) return s;
   const absl::MutexLock lock(&mutex_);
   cancelled_.store(false, std::memory_order_relaxed);
   GenerateResult result;

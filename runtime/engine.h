@@ -90,6 +90,9 @@ struct GenerateResult {
 // Called with whole characters as they come; false stops (kCancelled).
 using TextCallback = std::function<bool(absl::string_view text)>;
 
+// An error for models that give no logits (encoders).
+absl::Status CheckGenerates(const Plan& plan);
+
 class Engine {
  public:
   // A GGUF file or a plan file; an empty path is the default model. Errors say
@@ -112,6 +115,13 @@ class Engine {
   absl::Status Evaluate(absl::Span<const int32_t> tokens,
                         absl::Span<const int64_t> positions, int64_t chunk,
                         const LogitsCallback& callback);
+
+  // Encoders only, whole texts of at most plan().max_tokens() and context()
+  // tokens. The vector of each token:
+  absl::Status Hidden(absl::Span<const int32_t> tokens,
+                      const LogitsCallback& callback);
+  // The text's, pooled as the model says (its mean where it does not):
+  absl::StatusOr<std::vector<float>> Embed(absl::Span<const int32_t> tokens);
 
   // Ends a Generate that is running, soon; thread-safe and safe in signal
   // handlers.

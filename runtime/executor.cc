@@ -19,7 +19,7 @@ enum class RowCount : uint8_t { kFixed, kTokens, kOutputs };
 
 // In the order of Batch.
 constexpr const char* kBatchInputs[] = {"ids", "positions", "sequence",
-                                        "output_rows"};
+                                        "output_rows", "last_positions"};
 
 // -1 when there is none of this name.
 int FindPort(const std::vector<Port>& ports, const std::string& name) {
@@ -123,7 +123,9 @@ absl::Status Executor::CollectPorts(const Graph& graph) {
 }
 
 void Executor::NameBatchInputs() {
-  if (outputs_.size() != 1 || outputs_[0].name != "logits") return;
+  if (outputs_.size() != 1 || outputs_[0].name != plan_->model.output()) {
+    return;
+  }
   for (const Port& input : inputs_) {
     const auto it =
         std::find(std::begin(kBatchInputs), std::end(kBatchInputs), input.name);
@@ -134,6 +136,24 @@ void Executor::NameBatchInputs() {
     batch_inputs_.push_back(static_cast<int>(it - std::begin(kBatchInputs)));
   }
   batch_data_.resize(inputs_.size());
+  if (FindPort(inputs_, "last_positions") >= 0) {
+    last_positions_.resize(plan_->max_tokens());
+    last_of_slot_.resize(cache_ != nullptr ? cache_->pool().slots() : 1);
+  }
+}
+
+// Of each row's sequence in this step.
+void Executor::FindLastPositions(const Batch& batch) {
+  if (last_positions_.empty()) return;
+  const bool slots = cache_ != nullptr;
+  std::fill(last_of_slot_.begin(), last_of_slot_.end(), 0);
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    int32_t& last = last_of_slot_[slots ? batch.sequences[t] : 0];
+    last = std::max(last, batch.positions[t]);
+  }
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    last_positions_[t] = last_of_slot_[slots ? batch.sequences[t] : 0];
+  }
 }
 
 absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
@@ -281,9 +301,10 @@ absl::Status Executor::Check(const Batch& batch) const {
 
 absl::Status Executor::Run(const Batch& batch) {
   if (absl::Status s = Check(batch); !s.ok()) return s;
+  FindLastPositions(batch);
   const void* const spans[] = {batch.ids.data(), batch.positions.data(),
-                               batch.sequences.data(),
-                               batch.output_rows.data()};
+                               batch.sequences.data(), batch.output_rows.data(),
+                               last_positions_.data()};
   for (size_t i = 0; i < inputs_.size(); ++i) {
     batch_data_[i] = spans[batch_inputs_[i]];
   }

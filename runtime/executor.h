@@ -27,7 +27,8 @@ struct Batch {
   absl::Span<const int32_t> sequences;  // slots of the KV cache
   // Rows whose logits are wanted, at least one.
   absl::Span<const int32_t> output_rows;
-  // [output_rows][vocabulary], the caller's.
+  // [output_rows][vocabulary], the caller's. Of an encoder, whose sequences
+  // must be whole in a step: [output_rows][embedding].
   float* logits;
 };
 
@@ -99,6 +100,7 @@ class Executor {
   void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
   absl::Status Check(const Batch& batch) const;
+  void FindLastPositions(const Batch& batch);
 
   std::shared_ptr<const Plan> plan_;
   ThreadPool* threads_;
@@ -112,6 +114,8 @@ class Executor {
   // Which of a batch's spans each input is; empty: not a language model.
   std::vector<int> batch_inputs_;
   std::vector<const void*> batch_data_;  // reused by every step
+  // For encoders, likewise.
+  std::vector<int32_t> last_positions_, last_of_slot_;
   WeightGuard guard_;
 };
 

@@ -23,6 +23,10 @@ absl::StatusOr<std::vector<IndexUse>> IndexUses(const Graph& graph) {
       const Value& value = graph.value(node.inputs[i]);
       if (value.type.dtype != DType::kI32) continue;
       const IndexOperand* index = FindIndex(OpOf(node), i);
+      if (index != nullptr && index->kind == IndexKind::kChosen &&
+          value.kind == ValueKind::kTemporary) {
+        continue;
+      }
       const int of = index != nullptr ? index->of : -1;
       if (index == nullptr || value.kind != ValueKind::kInput ||
           (index->kind == IndexKind::kRowOf &&

@@ -182,6 +182,8 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   model.head_count_kv = config.head_count_kv;
   model.vocabulary_size = config.vocabulary_size;
   model.file_bytes = file.file_bytes();
+  model.encoder = config.encoder;
+  model.pooling = config.pooling;
   for (const GgufTensor& tensor : file.tensors()) {
     TensorInfo info;
     info.name = tensor.name;

@@ -91,7 +91,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   }
   memory.kv = page * kv_pages;
   if (memory.batching > 0) memory.batching += PrefixCache::BytesFor(kv_pages);
-  memory.logits = logit_rows * plan.model.vocabulary_size * 4;
+  memory.logits = logit_rows * plan.model.output_columns() * 4;
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;
   for (const Graph& graph : plan.buckets) {

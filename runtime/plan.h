@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kv_types.h"
+#include "ops/pooling.h"
 #include "passes/pipeline.h"
 #include "text/vocabulary.pb.h"
 
@@ -55,7 +56,17 @@ struct ModelInfo {
   int64_t head_count_kv = 0;
   int64_t vocabulary_size = 0;
   int64_t file_bytes = 0;
+  // Gives a vector for each token in place of logits, of all tokens of a text
+  // at once, and generates nothing.
+  bool encoder = false;
+  Pooling pooling = Pooling::kNone;
   std::vector<TensorInfo> tensors;
+
+  // What a step gives: the output's name, and its numbers per row.
+  const char* output() const { return encoder ? "hidden" : "logits"; }
+  int64_t output_columns() const {
+    return encoder ? embedding_length : vocabulary_size;
+  }
 };
 
 // The model file that a plan was compiled from, and what the loader of that

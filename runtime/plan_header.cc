@@ -27,6 +27,8 @@ void WriteModel(const ModelInfo& model, ModelInfoProto* proto) {
   proto->set_head_count_kv(model.head_count_kv);
   proto->set_vocabulary_size(model.vocabulary_size);
   proto->set_file_bytes(model.file_bytes);
+  proto->set_encoder(model.encoder);
+  proto->set_pooling(static_cast<int32_t>(model.pooling));
   for (const TensorInfo& tensor : model.tensors) {
     TensorInfoProto* out = proto->add_tensors();
     out->set_name(tensor.name);
@@ -49,6 +51,12 @@ absl::Status ReadModel(const ModelInfoProto& proto, ModelInfo* model) {
   model->head_count_kv = proto.head_count_kv();
   model->vocabulary_size = proto.vocabulary_size();
   model->file_bytes = proto.file_bytes();
+  model->encoder = proto.encoder();
+  if (proto.pooling() < 0 ||
+      proto.pooling() > static_cast<int32_t>(Pooling::kLast)) {
+    return Bad("pooling", absl::StrCat("unknown kind ", proto.pooling()));
+  }
+  model->pooling = static_cast<Pooling>(proto.pooling());
   for (const TensorInfoProto& tensor : proto.tensors()) {
     const std::optional<DType> type = DTypeFromName(tensor.type());
     if (!type) {

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/listing.h"
+#include "ops/experts.h"
 #include "ops/fused_matmul.h"
 
 namespace weft {
@@ -84,12 +85,12 @@ const char* Name(Arithmetic arithmetic) {
 }
 
 Arithmetic ArithmeticOf(const Graph& graph, const Node& node) {
-  if (!IsMatmul(node)) return Arithmetic::kF32;
-  const MatmulParts parts = PartsOf(node);
-  if (parts.quantize || graph.value(parts.x).type.dtype == DType::kQ8Rows) {
+  if (!IsProduct(node)) return Arithmetic::kF32;
+  const bool rounds = IsMatmul(node) && PartsOf(node).quantize;
+  if (rounds || graph.value(node.inputs[0]).type.dtype == DType::kQ8Rows) {
     return Arithmetic::kInt8;
   }
-  return absl::StrContains(graph.value(parts.weight).type.layout, "bf16")
+  return absl::StrContains(graph.value(node.inputs[1]).type.layout, "bf16")
              ? Arithmetic::kBF16
              : Arithmetic::kF32;
 }

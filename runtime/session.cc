@@ -10,7 +10,7 @@ Session::Session(const Plan& plan, Executor* executor, KvCache* cache,
                  int32_t slot)
     : plan_(plan), executor_(executor), cache_(cache), slot_(slot) {
   tokens_.reserve(plan.context());
-  logits_.resize(plan.model.vocabulary_size);
+  logits_.resize(plan.model.output_columns());
   positions_.reserve(plan.max_tokens());
   slots_.assign(plan.max_tokens(), slot);
 }
@@ -73,7 +73,7 @@ absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
                                int64_t chunk, const LogitsCallback& callback) {
   if (absl::Status s = CheckRoom(tokens.size()); !s.ok()) return s;
   chunk = StepTokens(chunk);
-  const size_t vocabulary = logits_.size();
+  const size_t columns = logits_.size();
   std::vector<float> rows;
   std::vector<int32_t> wanted;
   size_t next = 0;
@@ -87,12 +87,12 @@ absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
     }
     const bool none = wanted.empty();
     if (none) wanted.push_back(static_cast<int32_t>(part.size()) - 1);
-    rows.resize(wanted.size() * vocabulary);
+    rows.resize(wanted.size() * columns);
     if (absl::Status s = RunChunk(part, wanted, rows.data()); !s.ok()) return s;
     for (size_t i = 0; i < wanted.size() && !none; ++i) {
-      absl::Status s = callback(
-          first + wanted[i],
-          absl::MakeConstSpan(rows).subspan(i * vocabulary, vocabulary));
+      absl::Status s =
+          callback(first + wanted[i],
+                   absl::MakeConstSpan(rows).subspan(i * columns, columns));
       if (!s.ok()) return s;
     }
     tokens.remove_prefix(part.size());

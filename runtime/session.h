@@ -14,7 +14,7 @@
 namespace weft {
 
 // Called with the position of a token and the logits after it (one per token of
-// the vocabulary, valid during the call).
+// the vocabulary, valid during the call); of an encoder, the token's vector.
 using LogitsCallback = std::function<absl::Status(
     int64_t position, absl::Span<const float> logits)>;
 

@@ -164,7 +164,8 @@ const StandardInput* FindStandardInput(absl::string_view name) {
   static const StandardInput kInputs[] = {{"ids", Dim::Tokens()},
                                           {"positions", Dim::Tokens()},
                                           {"sequence", Dim::Tokens()},
-                                          {"output_rows", Dim::Rows()}};
+                                          {"output_rows", Dim::Rows()},
+                                          {"last_positions", Dim::Tokens()}};
   for (const StandardInput& input : kInputs) {
     if (name == input.name) return &input;
   }
@@ -181,13 +182,14 @@ absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
     bool good = false;
     switch (use.kind) {
       case IndexKind::kAny:
+      case IndexKind::kChosen:
         good = true;
         break;
       case IndexKind::kSequence:
         good = name == "sequence";
         break;
       case IndexKind::kPosition:
-        good = positions;
+        good = positions || name == "last_positions";
         break;
       case IndexKind::kRowOf:
         if (use.below.symbol == Dim::kNumber) {
@@ -225,10 +227,11 @@ absl::Status CheckInputs(const Graph& graph) {
   return absl::OkStatus();
 }
 
-// The logits and, besides them, only states.
-absl::Status CheckModelOutputs(const Graph& graph, int64_t vocabulary) {
+// The logits (of an encoder: the tokens' vectors) and, besides them, only
+// states.
+absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model) {
   const ValueType want = {
-      DType::kF32, {Dim::Rows(), Dim::Number(vocabulary)}, ""};
+      DType::kF32, {Dim::Rows(), Dim::Number(model.output_columns())}, ""};
   ValueId logits = kNone;
   for (const auto& [name, id] : graph.outputs()) {
     const Node* producer = graph.Producer(id);
@@ -236,18 +239,21 @@ absl::Status CheckModelOutputs(const Graph& graph, int64_t vocabulary) {
         (producer != nullptr && OpOf(*producer).writes_state)) {
       continue;
     }
-    if (name != "logits" || producer == nullptr || OpOf(*producer).view ||
+    if (name != model.output() || producer == nullptr || OpOf(*producer).view ||
         !(graph.value(id).type == want)) {
       return Illegal(
-          name, absl::StrCat("output is ", graph.value(id).type.ToString(),
-                             ", want logits ", want.ToString(), " and states"));
+          name,
+          absl::StrCat("output is ", graph.value(id).type.ToString(), ", want ",
+                       model.output(), " ", want.ToString(), " and states"));
     }
     logits = id;  // names are unique
   }
-  if (logits == kNone) return Illegal("outputs", "there are no logits");
+  if (logits == kNone) {
+    return Illegal("outputs", absl::StrCat("there is no ", model.output()));
+  }
   // They lie in the caller's memory.
   if (!graph.Users(logits).empty()) {
-    return Illegal("logits", "something reads them");
+    return Illegal(model.output(), "something reads them");
   }
   return absl::OkStatus();
 }
@@ -333,7 +339,7 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
   }
   for (const Graph& graph : plan.buckets) {
     if (absl::Status s = CheckInputs(graph); !s.ok()) return s;
-    if (absl::Status s = CheckModelOutputs(graph, vocabulary); !s.ok()) {
+    if (absl::Status s = CheckModelOutputs(graph, plan.model); !s.ok()) {
       return s;
     }
     if (absl::Status s = CheckIndices(graph, vocabulary); !s.ok()) return s;

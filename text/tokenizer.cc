@@ -11,6 +11,7 @@
 #include "text/bpe.h"
 #include "text/spm.h"
 #include "text/utf8.h"
+#include "text/wordpiece.h"
 
 namespace weft {
 namespace {
@@ -22,6 +23,7 @@ struct FamilyRow {
 constexpr FamilyRow kFamilies[] = {
     {"llama", CreateSpm},
     {"gpt2", CreateBpe},
+    {"bert", CreateWordpiece},
 };
 
 // Tokens that end an answer in known models; files seldom say so in their

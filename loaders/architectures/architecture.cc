@@ -16,6 +16,8 @@ namespace {
 
 const Architecture* const kArchitectures[] = {
     &kLlama,
+    &kQwen2Moe,
+    &kBert,
 };
 
 constexpr int64_t kDefaultContext = 4096;
@@ -57,6 +59,9 @@ ModelBuilder::ModelBuilder(const GgufFile& file, const ModelConfig& config,
   sequence = graph->AddInput("sequence", tokens);
   output_rows =
       graph->AddInput("output_rows", {DType::kI32, Shape{Dim::Rows()}, ""});
+  if (config.encoder) {
+    last_positions = graph->AddInput("last_positions", tokens);
+  }
 }
 
 void ModelBuilder::Fail(absl::Status status) {
@@ -67,10 +72,10 @@ ValueId ModelBuilder::AddMatrix(const std::string& name,
                                 const GgufTensor& tensor) {
   const ValueId known = graph().FindValue(name);
   if (known != kNone) return known;
+  const int64_t columns = tensor.dims[0];
   const ValueType type = {
       tensor.type,
-      Shape{Dim::Number(tensor.dims.size() > 1 ? tensor.dims[1] : 1),
-            Dim::Number(tensor.dims[0])},
+      Shape{Dim::Number(tensor.elements() / columns), Dim::Number(columns)},
       ""};
   WeightData data;
   data.bytes = tensor.data;
@@ -96,6 +101,17 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
       weights_.Optional(name + ".weight", {columns, rows});
   if (!tensor.ok()) Fail(tensor.status());
   if (!tensor.ok() || *tensor == nullptr) return kNone;
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
+                                   int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor =
+      weights_.Require(name + ".weight", {columns, rows, experts});
+  if (!tensor.ok()) {
+    Fail(tensor.status());
+    return kNone;
+  }
   return AddMatrix(name, **tensor);
 }
 
@@ -142,6 +158,26 @@ ValueId ModelBuilder::OptionalVector(const std::string& tensor, int64_t n) {
   return AddVector(**found);
 }
 
+ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,
+                                int64_t columns, int64_t row) {
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Require(name + ".weight", {columns, rows});
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  const GgufTensor& tensor = **found;
+  auto floats = std::make_shared<std::vector<uint8_t>>(columns * 4);
+  DequantizeRow(tensor.type,
+                tensor.data.data() + row * RowBytes(tensor.type, columns),
+                reinterpret_cast<float*>(floats->data()), columns);
+  WeightData data;
+  data.bytes = *floats;
+  data.owner = floats;
+  return graph().AddWeight(name, {DType::kF32, Shape{Dim::Number(columns)}, ""},
+                           std::move(data));
+}
+
 ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
                              int64_t outputs, int64_t inputs) {
   const ValueId weight = Matrix(name, outputs, inputs);
@@ -154,7 +190,8 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
 
 ValueId ModelBuilder::State(int64_t block, const char* layout, int64_t heads,
                             int64_t head_dim) {
-  const DType type = options_.kv_type.OfBlock(block);
+  const DType type =
+      config.encoder ? DType::kF32 : options_.kv_type.OfBlock(block);
   if (type == DType::kQ8_0 && head_dim % 32 != 0) {
     Fail(absl::InvalidArgumentError(absl::StrCat(
         "kv-type q8_0 does not fit this model: heads have ", head_dim,

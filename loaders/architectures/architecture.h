@@ -38,6 +38,9 @@ class ModelBuilder : public GraphBuilder {
   ValueId positions;    // i32[T]
   ValueId sequence;     // i32[T], a slot of the KV cache
   ValueId output_rows;  // i32[R], rows of T
+  // i32[T], encoders only: the last position of the row's sequence in this
+  // step. Attention up to there, in place of `positions`, looks both ways.
+  ValueId last_positions = kNone;
 
   // The weight matrix `name`.weight with these rows and columns, as a model
   // file stores it.
@@ -45,15 +48,23 @@ class ModelBuilder : public GraphBuilder {
   // kNone when the file does not have it.
   ValueId OptionalMatrix(const std::string& name, int64_t rows,
                          int64_t columns);
+  // The matrices of all experts, one below the other, of the three-dimensional
+  // tensor `name`.weight.
+  ValueId ExpertMatrix(const std::string& name, int64_t experts, int64_t rows,
+                       int64_t columns);
   // A vector of n numbers by its full name, in f32 whatever the file has.
   ValueId Vector(const std::string& tensor, int64_t n);
   ValueId OptionalVector(const std::string& tensor, int64_t n);
+  // Row `row` of the matrix `name`.weight as such a vector.
+  ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
+                    int64_t row);
 
   // x weight^T, + `name`.bias where the file has one. Nodes are named `name`.
   ValueId Linear(const std::string& name, ValueId x, int64_t outputs,
                  int64_t inputs);
 
-  // A new state for the keys or the values of a block.
+  // A new state for the keys or the values of a block. Encoders write and read
+  // it in the same step, so it is f32 whatever the options say.
   ValueId KeyState(int64_t block, int64_t heads, int64_t head_dim);
   ValueId ValueState(int64_t block, int64_t heads, int64_t head_dim);
 

@@ -6,5 +6,7 @@
 namespace weft {
 
 extern const Architecture kLlama;
+extern const Architecture kQwen2Moe;
+extern const Architecture kBert;
 
 }  // namespace weft

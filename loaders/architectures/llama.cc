@@ -3,12 +3,14 @@
 //
 // Pre-norm blocks of grouped-query attention with rotary positions and a gated
 // feed-forward network. Projections may have biases; the output may be tied to
-// the embedding; `rope_freqs.weight` divides the frequencies (LLaMA 3.1).
+// the embedding; `rope_freqs.weight` divides the frequencies (LLaMA 3.1). With
+// experts it is Mixtral (Jiang et al. 2024, arXiv:2401.04088).
 #include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
+#include "loaders/architectures/experts.h"
 
 namespace weft {
 namespace {
@@ -59,6 +61,9 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const ModelConfig& c = m.config;
   const std::string blk = absl::StrCat("blk.", block, ".");
   const int64_t d = c.embedding_length;
+  if (c.expert_count > 0) {
+    return Experts(m, blk, x, c.expert_weights_norm.value_or(true));
+  }
   const int64_t f = c.feed_forward_length;
   const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
@@ -101,8 +106,14 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", logits);
 }
 
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.handled_keys = {"expert_count"};
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kLlama = {"llama", ModelTraits(), Build};
+const Architecture kLlama = {"llama", Traits(), Build};
 
 }  // namespace weft

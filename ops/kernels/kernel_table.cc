@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/attention/attention_kernels.h"
+#include "ops/kernels/experts/expert_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
 #include "ops/kernels/reference_kernels.h"
 #include "ops/kernels/rows/row_kernels.h"
@@ -49,6 +50,7 @@ class Table {
  private:
   Table() {
     AddMatmulKernels(&rows_);
+    AddExpertKernels(&rows_);
     AddAttentionKernels(&rows_);
     AddRowKernels(&rows_);
     for (const auto& row : rows_) by_name_.emplace(row->name(), row.get());

@@ -245,7 +245,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     StepInputs inputs = TokenInputs(part, static_cast<int32_t>(next));
     next += size;
     if (absl::Status s = (*cache)->Reserve(0, next); !s.ok()) return s;
-    std::vector<float> logits(size * plan.model.vocabulary_size);
+    std::vector<float> logits(size * plan.model.output_columns());
     checker.Begin(size);
     absl::Status s =
         (*executor)->Run({part, inputs["positions"], inputs["sequence"],

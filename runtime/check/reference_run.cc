@@ -79,6 +79,8 @@ StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
     inputs["positions"].push_back(position + static_cast<int32_t>(t));
     inputs["sequence"].push_back(0);
     inputs["output_rows"].push_back(static_cast<int32_t>(t));
+    inputs["last_positions"].push_back(position +
+                                       static_cast<int32_t>(tokens.size()) - 1);
   }
   return inputs;
 }

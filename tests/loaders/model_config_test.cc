@@ -330,8 +330,67 @@ TEST(ModelConfig, HandledExpertsAreRead) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->expert_count, 8);
   EXPECT_EQ(config->expert_used_count, 2);
+  EXPECT_EQ(config->expert_feed_forward_length, 172);
+  EXPECT_EQ(config->shared_feed_forward_length, 0);
+  EXPECT_FALSE(config->expert_weights_norm.has_value());
   EXPECT_THAT(ErrorOf(read(0)), HasSubstr("expert_used_count is 0"));
   EXPECT_THAT(ErrorOf(read(9)), HasSubstr("expected 1 to 8"));
+
+  const auto with = [&](const std::function<void(GgufWriter*)>& change) {
+    return Read(
+        [&](GgufWriter* writer) {
+          writer->SetUint32("llama.expert_count", 8);
+          writer->SetUint32("llama.expert_used_count", 2);
+          change(writer);
+        },
+        traits);
+  };
+  config = with([](GgufWriter* w) {
+    w->SetUint32("llama.expert_feed_forward_length", 32);
+    w->SetUint32("llama.expert_shared_feed_forward_length", 64);
+    w->SetBool("llama.expert_weights_norm", true);
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->expert_feed_forward_length, 32);
+  EXPECT_EQ(config->shared_feed_forward_length, 64);
+  EXPECT_EQ(config->expert_weights_norm, true);
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_weights_norm", 7);
+              })),
+              HasSubstr("expert_weights_norm is 7"));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_gating_func", 2);
+              })),
+              HasSubstr("expert_gating_func is 2"));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_count", 1025);
+              })),
+              HasSubstr("expert_count is 1025"));
+}
+
+TEST(ModelConfig, EncodersLookBothWaysAndHavePooling) {
+  ModelTraits traits;
+  traits.encoder = true;
+  traits.handled_keys = {"attention.causal"};
+  const auto read = [&](bool causal, uint32_t pooling) {
+    return Read(
+        [&](GgufWriter* writer) {
+          writer->SetBool("llama.attention.causal", causal);
+          writer->SetUint32("llama.pooling_type", pooling);
+        },
+        traits);
+  };
+  auto config = read(false, 2);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->encoder);
+  EXPECT_EQ(config->pooling, Pooling::kFirst);
+  EXPECT_THAT(ErrorOf(read(true, 1)),
+              HasSubstr("attention.causal is true, expected false"));
+  EXPECT_THAT(ErrorOf(read(false, 4)), HasSubstr("ranking is not supported"));
+  EXPECT_THAT(ErrorOf(read(false, 5)), HasSubstr("expected 0 to 4"));
+  config = Read([](GgufWriter*) {}, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->pooling, Pooling::kNone);
 }
 
 TEST(ModelConfig, LayerNormArchitecturesHaveTheirOwnEpsilon) {

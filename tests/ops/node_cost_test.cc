@@ -14,6 +14,7 @@ constexpr char kSources[] = R"(graph cost tokens<=8 rows<=8 context<=64
   $f = weight f32[64,32]
   $q = weight q4_0[64,32]
   $n = weight f32[32]
+  $experts = weight q4_0[128,32]
   %0 = input ids i32[T]
   %1 = input positions i32[T]
   %2 = input sequence i32[T]
@@ -46,6 +47,24 @@ TEST(NodeCost, TablesAreReadByTheRow) {
   EXPECT_EQ(embed.bytes, 4 * 4 + 4 * 32 * 4 + 4 * 32 * 4);
   const Cost taken = CostOf("%7 = take_rows(%3, %4) f32[R,32]", kStep);
   EXPECT_EQ(taken.bytes, 2 * 32 * 4 + 2 * 4 + 2 * 32 * 4);
+}
+
+TEST(NodeCost, ExpertsThatCannotBeChosenAreNotRead) {
+  const std::string lines =
+      "%7, %8 = top_k(%3) k=2 normalize=1 i32[T,2], f32[T,2]\n"
+      "%9 = expert_matmul(%3, $experts, %7) experts=32 f32[T,8]";
+  const auto cost = [&](int64_t tokens) {
+    absl::StatusOr<Graph> graph = Parse(absl::StrCat(kSources, lines, "\n"));
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return NodeCost(*graph, graph->node(graph->order()[1]),
+                    {tokens, tokens, 16});
+  };
+  const int64_t expert = 4 * 18;  // four rows of a block
+  const int64_t row = 32 * 4 + 2 * 4 + 8 * 4;
+  EXPECT_EQ(cost(1).bytes, 2 * expert + row);
+  EXPECT_EQ(cost(4).bytes, 8 * expert + 4 * row);
+  EXPECT_EQ(cost(17).bytes, 32 * expert + 17 * row);
+  EXPECT_EQ(cost(4).operations, 2 * 4 * 2 * 4 * 32);
 }
 
 TEST(NodeCost, StateIsWrittenByTheRowAndReadAsFarAsTheContextGoes) {

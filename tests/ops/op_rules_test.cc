@@ -21,6 +21,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   $q = weight q4_0[64,64]
   $q96 = weight q4_0[96,64]
   $p = weight q4_0[64,64]{panel16}
+  $experts = weight q4_0[512,64]
   $halves = weight f32[4]
   %0 = input ids i32[T]
   %1 = input positions i32[T]
@@ -31,12 +32,13 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   %6 = state keys f16[S,2,32]{keys}
   %7 = state values f16[S,2,32]{values}
   %8 = input attention f32[T,4,S]
+  %90, %91 = top_k(%4) k=3 normalize=1 i32[T,3], f32[T,3]
 )";
 
 std::string Verdict(const std::string& line) {
   absl::StatusOr<Graph> graph = Parse(kSources + line + "\n");
   if (!graph.ok()) return std::string(graph.status().message());
-  const Node& node = graph->node(0);
+  const Node& node = graph->node(1);
   graph->AddOutput("result", node.outputs[0]);
   return std::string(VerifyGraph(*graph).message());
 }
@@ -62,11 +64,18 @@ const char* const kLegal[] = {
     "%9 = attention_values(%8, %7, %1, %2) f32[T,128]",
     "%9 = take_rows(%3, %5) f32[R,64]",
     "%9 = slice(%3) begin=32 size=32 f32[T,32]",
+    "%9 = sigmoid(%3) f32[T,64]",
+    "%9, %10 = top_k(%3) k=64 normalize=0 i32[T,64], f32[T,64]",
+    "%9 = expert_matmul(%3, $w, %90) experts=8 f32[T,24]",
+    "%9 = expert_matmul(%3, $p, %90) experts=8 f32[T,24]",
+    "%9 = weighted_sum(%3, %3) f32[T,1]",
     "%9 = quantize_rows(%3) q8r[T,64]",
     "%9 = rms_norm_quantize(%3, $v64) eps=1e-05 q8r[T,64]",
     "%9 = fused_matmul(%3, $q, $v64, $v64, %3) bias=1 "
     "epilogue=\"residual\" eps=1e-05 quantize=1 f32[T,64]",
     "%9 = fused_matmul(%3, $w) epilogue=\"silu_gate\" f32[T,32]",
+    "%9 = fused_expert_matmul(%3, $experts, %90) epilogue=\"silu_gate\" "
+    "experts=8 f32[T,96]",
     "%9 = silu_gate(%3, %3) f32[T,64]",
     "%9 = attention(%3, %6, %7, %1, %2) heads=2 scale=1.0 f32[T,64]",
     "%9 = rope_kv_write(%6, %3, %1, %2) base=1e4 head_dim=32 rope_dims=32 "
@@ -80,7 +89,8 @@ TEST(OpRulesTest, LegalUsesOfEveryOpPass) {
   std::set<std::string> seen;
   for (const std::string line : kLegal) {
     EXPECT_EQ(Verdict(line), "") << line;
-    seen.insert(line.substr(5, line.find('(') - 5));
+    const size_t op = line.find("= ") + 2;
+    seen.insert(line.substr(op, line.find('(') - op));
   }
   for (const OpDef* op : AllOps()) {
     EXPECT_EQ(seen.count(op->name), 1u) << op->name << " has no line above";
@@ -177,6 +187,37 @@ const Case kWrong[] = {
     {"%9 = slice(%3) begin=60 size=5 f32[T,5]",
      "slice attribute size: want an integer from 1 to 4"},
     {"%9 = slice(%3) begin=-1 size=5 f32[T,5]", "slice attribute begin"},
+    {"%9, %10 = top_k(%3) k=65 normalize=0 i32[T,65], f32[T,65]",
+     "top_k attribute k: want an integer from 1 to 64"},
+    {"%9, %10 = top_k(%3) k=0 normalize=0 i32[T,64], f32[T,64]",
+     "top_k attribute k"},
+    {"%9, %10 = top_k(%3) k=2 i32[T,2], f32[T,2]", "top_k attribute normalize"},
+    {"%9, %10 = top_k(%8) k=2 normalize=0 i32[T,2], f32[T,2]",
+     "top_k wants a matrix [M,E<=1024]"},
+    {"%9 = top_k(%3) k=2 normalize=0 i32[T,2]", "has 1 results, want 2"},
+    {"%9 = expert_matmul(%3, $w, %1) experts=8 f32[T,24]",
+     "expert_matmul operand 2: want the ids of a top_k among 8 experts"},
+    {"%9 = expert_matmul(%3, $w, %91) experts=8 f32[T,24]",
+     "want the ids of a top_k"},
+    {"%9 = expert_matmul(%3, $w, %90) experts=16 f32[T,12]",
+     "want the ids of a top_k among 16 experts"},
+    {"%9 = expert_matmul(%3, $w, %90) f32[T,24]",
+     "expert_matmul attribute experts"},
+    {"%9 = expert_matmul(%3, $v64, %90) experts=8 f32[T,24]",
+     "expert_matmul wants a weight [8*N,K]"},
+    {"%9 = expert_matmul(%4, $w, %90) experts=8 f32[T,24]",
+     "expert_matmul cannot multiply f32[T,8] by f32[64,64] for 3 experts"},
+    {"%9 = expert_matmul(%3, $w, %90) epilogue=\"silu_gate\" experts=8 "
+     "f32[T,12]",
+     "expert_matmul has no epilogue 'silu_gate'"},
+    {"%9 = fused_expert_matmul(%3, $experts, %90) experts=8 f32[T,192]",
+     "fused_expert_matmul has no epilogue ''"},
+    {"%9 = fused_expert_matmul(%3, $q, %90) epilogue=\"silu_gate\" experts=8 "
+     "f32[T,12]",
+     "gate needs whole panels of gate and up rows, found 8 rows"},
+    {"%9 = weighted_sum(%3, $w) f32[T,1]",
+     "weighted_sum cannot add parts of [T,64] with weights [64,64]"},
+    {"%9 = weighted_sum(%3, %91) f32[T,21]", "weighted_sum cannot add parts"},
     {"%9 = quantize_rows(%4) q8r[T,8]",
      "rows of 8 elements, but q8r has blocks"},
     {"%9 = fused_matmul(%3, $q) epilogue=\"bow\" f32[T,64]",

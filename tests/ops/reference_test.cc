@@ -1,7 +1,9 @@
 // The reference functions against numbers worked out by hand: they are the
 // oracle of every kernel.
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -126,6 +128,54 @@ TEST(ReferenceTest, FusedMatmulGatesSixteenRowsOfEachInTurn) {
              want);
 }
 
+TEST(ReferenceTest, TopKTakesTheLowerOfEquals) {
+  const auto run = [](const char* normalize, const std::string& output) {
+    return ReferenceRun(absl::StrCat(R"(
+    %0 = input x f32[T,4]
+    %1, %2 = top_k(%0) k=3 normalize=)",
+                                     normalize, R"( i32[T,3], f32[T,3]
+    output ids = %1
+    output p = %2)"),
+                        kBounds)
+        .Set<float>("x", {1, 4, 3, 4, 0.5f, 0.25f, 0.25f, 0})
+        .Run(output);
+  };
+  EXPECT_THAT(run("0", "p"), ElementsAre(4, 4, 3, 0.5f, 0.25f, 0.25f));
+  EXPECT_THAT(run("1", "p"),
+              ElementsAre(4 / 11.f, 4 / 11.f, 3 / 11.f, 0.5f, 0.25f, 0.25f));
+  const Floats bits = run("0", "ids");
+  std::vector<int32_t> ids(bits.size());
+  std::memcpy(ids.data(), bits.data(), bits.size() * sizeof(float));
+  EXPECT_THAT(ids, ElementsAre(1, 3, 2, 0, 1, 2));
+}
+
+TEST(ReferenceTest, ExpertMatmulMultipliesByTheChosenMatrices) {
+  // Three experts of two rows. The first row of x takes 2 and 0, the second 1
+  // and 2.
+  const std::string kLines = R"(
+    $w = weight f32[6,2]
+    $down = weight f32[3,2]
+    %0 = input x f32[T,2]
+    %1 = input scores f32[T,3]
+    %2, %3 = top_k(%1) k=2 normalize=0 i32[T,2], f32[T,2]
+    %4 = expert_matmul(%0, $w, %2) experts=3 f32[T,4]
+    %5 = expert_matmul(%4, $down, %2) experts=3 f32[T,2]
+    %6 = weighted_sum(%5, %3) f32[T,1]
+    output y = %4
+    output down = %5
+    output sum = %6)";
+  const std::map<std::string, Floats> results =
+      ReferenceRun(kLines, kBounds)
+          .Set<float>("w", {1, 0, 0, 1, 10, 0, 0, 10, 100, 0, 0, 100})
+          .Set<float>("down", {1, 1, 1, -1, 2, 0})
+          .Set<float>("x", {3, 4, 5, 6})
+          .Set<float>("scores", {2, 1, 3, 0, 2, 1})
+          .Run();
+  EXPECT_THAT(results.at("y"), ElementsAre(300, 400, 3, 4, 50, 60, 500, 600));
+  EXPECT_THAT(results.at("down"), ElementsAre(600, 7, -10, 1000));
+  EXPECT_THAT(results.at("sum"), ElementsAre(1814, 980));
+}
+
 TEST(ReferenceTest, BiasesAreRepeatedForEachRow) {
   const char* kLines = R"(
     $b = weight f32[2]
@@ -147,6 +197,8 @@ TEST(ReferenceTest, BiasesAreRepeatedForEachRow) {
 TEST(ReferenceTest, ActivationsAtKnownPoints) {
   ExpectNear(Unary("silu(%0)", {0, 1, -1, 20}),
              {0, 0.731058579f, -0.268941421f, 20});
+  ExpectNear(Unary("sigmoid(%0)", {0, 1, -1, 20}),
+             {0.5f, 0.731058579f, 0.268941421f, 1});
   ExpectNear(Unary("gelu(%0) approximation=\"none\"", {0, 1, -1, 10}),
              {0, 0.841344746f, -0.158655254f, 10});
   ExpectNear(Unary("gelu(%0) approximation=\"tanh\"", {0, 1, -1, 10}),

@@ -169,6 +169,41 @@ class Maker {
     return Linear(joined, AnyWidth());
   }
 
+  // A mixture of experts, now and then with one for all beside them.
+  ValueId Experts(ValueId x) {
+    x = MaybeNorm(x);
+    const int64_t experts = 1 + Below(6);
+    const int64_t used =
+        1 + Below(static_cast<int>(std::min<int64_t>(experts, 3)));
+    const int64_t hidden = Chance(80) ? 16 * (1 + Below(6)) : AnyWidth();
+    const int64_t outputs = AnyWidth();
+    const ValueId scores = Linear(x, experts);
+    Named();
+    const Chosen chosen = build_.TopK(
+        Chance(80) ? build_.Softmax(scores) : scores, used, Chance(50));
+    const auto product = [&](ValueId from, int64_t rows, int64_t columns,
+                             const DType* like = nullptr) {
+      const ValueId weight = Weight(experts * rows, columns, like);
+      Named();
+      return build_.ExpertMatmul(from, weight, chosen.ids, experts);
+    };
+    const ValueId gate = product(x, hidden, Width(x));
+    const DType type =
+        graph_.value(graph_.Producer(gate)->inputs[1]).type.dtype;
+    const ValueId up =
+        product(x, hidden, Width(x), Chance(85) ? &type : nullptr);
+    Named();
+    const ValueId joined = build_.Mul(build_.Silu(gate), up);
+    const ValueId down = product(joined, outputs, hidden);
+    Named();
+    ValueId y = build_.WeightedSum(down, chosen.weights);
+    if (Chance(30)) {
+      const ValueId share = build_.Sigmoid(Linear(x, 1));
+      y = build_.Add(y, build_.WeightedSum(Linear(x, outputs), share));
+    }
+    return y;
+  }
+
   ValueId Rope(ValueId x, int64_t head_dim) {
     if (head_dim % 2 != 0) return x;
     RopeOptions options;
@@ -273,6 +308,7 @@ class Maker {
   void Repeat() {
     const Node node = graph_.node(graph_.order()[Below(graph_.order().size())]);
     if (OpOf(node).writes_state || node.op.rfind("attention", 0) == 0 ||
+        node.outputs.size() > 1 ||
         graph_.value(node.outputs[0]).type.shape.rank() != 2) {
       return;
     }
@@ -288,9 +324,11 @@ class Maker {
     const int part = Below(100);
     if (part < 20) {
       Keep(Residual(x));
-    } else if (part < 38) {
+    } else if (part < 34) {
       Keep(Gate(x));
-    } else if (part < 55) {
+    } else if (part < 40) {
+      Keep(Experts(x));
+    } else if (part < 57) {
       Keep(Attention(x));
     } else if (part < 65) {
       Keep(Linear(MaybeNorm(x), AnyWidth()));

@@ -88,6 +88,8 @@ TEST_P(BatchTest, MixedSequencesGiveTheBitsOfEachAlone) {
 INSTANTIATE_TEST_SUITE_P(
     Models, BatchTest,
     ::testing::Values("", "tests/data/malformed/00-valid.gguf",
+                      "tests/data/golden/arch/mixtral-moe.gguf",
+                      "tests/data/golden/arch/qwen2moe.gguf",
                       "tests/data/golden/austen/austen-Q2_K.gguf",
                       "tests/data/golden/austen/austen-Q4_K_M.gguf"));
 

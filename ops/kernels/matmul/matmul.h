@@ -48,6 +48,12 @@ struct MatmulArgs {
   const float* residual;
   int64_t residual_row_bytes;
   uint8_t* quantized;  // kSiluGateQuantize
+  // Null: row m of x makes row m of the result. Else it makes part places[m] %
+  // parts of row places[m] / parts, where a row has `parts` times the columns;
+  // floats lie y_row_bytes from part to part. Not with kResidual.
+  const int32_t* places;
+  int64_t parts;
+  int64_t result_rows;  // kSiluGateQuantize with places
 };
 
 // Computes output panels [begin, end) for all rows of x. `begin` is a multiple

@@ -51,22 +51,40 @@ WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
   return Silu(gate) * up;
 }
 
+// Where the floats of row m of x go.
+WEFT_INLINE float* ResultRow(const MatmulArgs& args, int64_t row) {
+  return RowAt(args.y, args.y_row_bytes,
+               args.places == nullptr ? row : args.places[row]);
+}
+
+// Where the 32 rounded numbers of row m of x go that are block b of `columns`.
+WEFT_INLINE QuantizedBlock ResultBlock(const MatmulArgs& args, int64_t columns,
+                                       int64_t row, int64_t block) {
+  if (args.places == nullptr) {
+    return QuantizedBlockAt(args.quantized, args.rows, columns, row, block);
+  }
+  const int64_t part = args.places[row] % args.parts;
+  return QuantizedBlockAt(args.quantized, args.result_rows,
+                          columns * args.parts, args.places[row] / args.parts,
+                          part * (columns / 32) + block);
+}
+
 // y = sum (+ bias) (+ residual) for 16 lanes of each row, of which n exist.
 template <bool full>
 WEFT_INLINE void FinishPanel(const MatmulArgs& args, int64_t first, int n,
                              int64_t row, int rows, const float* sums) {
   const bool residual = args.epilogue == MatmulEpilogue::kResidual;
   const int lanes = full ? 16 : n;
-  float* y = RowAt(args.y, args.y_row_bytes, row) + first;
-  const float* r = y;
+  const float* r = nullptr;
   if (residual) r = RowAt(args.residual, args.residual_row_bytes, row) + first;
   for (int m = 0; m < rows; ++m, sums += kSumsStride) {
     F32x16 v = Load(sums);
     if (args.bias != nullptr) v = v + LoadLanes(args.bias + first, lanes);
-    if (residual) v = v + LoadLanes(r, lanes);
-    StoreLanes(y, v, lanes);
-    y = RowAt(y, args.y_row_bytes, 1);
-    r = RowAt(r, args.residual_row_bytes, 1);
+    if (residual) {
+      v = v + LoadLanes(r, lanes);
+      r = RowAt(r, args.residual_row_bytes, 1);
+    }
+    StoreLanes(ResultRow(args, row + m) + first, v, lanes);
   }
 }
 
@@ -93,7 +111,7 @@ WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
         const int64_t pair = (panel + i) / 2;
         const int n = LanesFrom(16 * pair, outputs);
         for (int r = 0; r < rows; ++r) {
-          StoreLanes(RowAt(args.y, args.y_row_bytes, row + r) + 16 * pair,
+          StoreLanes(ResultRow(args, row + r) + 16 * pair,
                      GatedLanes(args, pair, n, sums + r * kSumsStride + 16 * i),
                      n);
         }
@@ -104,8 +122,7 @@ WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
         const F32x16 low = GatedLanes(args, panel / 2, 16, sums);
         const F32x16 high = GatedLanes(args, panel / 2 + 1, 16, sums + 32);
         QuantizeBlock(low, high,
-                      QuantizedBlockAt(args.quantized, args.rows, outputs,
-                                       row + r, panel / 4));
+                      ResultBlock(args, outputs, row + r, panel / 4));
       }
       break;
   }

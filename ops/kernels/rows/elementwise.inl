@@ -114,6 +114,28 @@ void Softmax(const UnaryArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+void SigmoidRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    return Splat(1.0f) / (Splat(1.0f) + Exp(-x));
+  });
+}
+
+void WeightedSum(const WeightedSumArgs& args, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = RowOf(args.x, row);
+    const float* weights = RowOf(args.weights, row);
+    float* y = RowOf(args.y, row);
+    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+      F32x16 sum = LoadLanes(x + i, lanes) * Splat(weights[0]);
+      for (int64_t part = 1; part < args.parts; ++part) {
+        sum = MultiplyAdd(LoadLanes(x + part * args.columns + i, lanes),
+                          Splat(weights[part]), sum);
+      }
+      StoreLanes(y + i, sum, lanes);
+    });
+  }
+}
+
 void TakeRows(const TakeRowsArgs& args, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     memcpy(args.y + i * args.y_row_bytes,

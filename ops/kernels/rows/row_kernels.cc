@@ -102,7 +102,8 @@ class BinaryNode : public RowNode {
 class UnaryNode : public RowNode {
  public:
   UnaryNode(const NodeView& view, const RowKernels& kernels)
-      : run_(view.node.op == "silu" ? kernels.silu
+      : run_(view.node.op == "silu"      ? kernels.silu
+             : view.node.op == "sigmoid" ? kernels.sigmoid
              : view.node.attributes.String("approximation") == "tanh"
                  ? kernels.gelu_tanh
                  : kernels.gelu) {}
@@ -143,6 +144,22 @@ class SoftmaxNode : public Kernel {
  private:
   void (*run_)(const UnaryArgs&, int64_t, int64_t);
   int64_t parts_ = 1;
+};
+
+class WeightedSumNode : public RowNode {
+ public:
+  WeightedSumNode(const NodeView&, const RowKernels& kernels)
+      : run_(kernels.weighted_sum) {}
+
+  void Run(const KernelCall& call, int, int64_t begin,
+           int64_t end) const override {
+    run_({Rows(call.inputs[0]), Rows(call.inputs[1]), call.inputs[1].columns,
+          call.outputs[0].columns, Out(call.outputs[0])},
+         begin, end);
+  }
+
+ private:
+  void (*run_)(const WeightedSumArgs&, int64_t, int64_t);
 };
 
 class TakeRowsNode : public Kernel {
@@ -329,6 +346,8 @@ constexpr struct {
     {"silu", Make<UnaryNode>},
     {"gelu", Make<UnaryNode>},
     {"softmax", Make<SoftmaxNode>},
+    {"sigmoid", Make<UnaryNode>},
+    {"weighted_sum", Make<WeightedSumNode>},
     {"take_rows", Make<TakeRowsNode>},
     {"rope", Make<RopeNode>},
     {"kv_write", Make<KvWriteNode>},

@@ -64,6 +64,15 @@ struct UnaryArgs {
   MutableRows y;
 };
 
+// y = sum over i of weights[i] * x[i * columns ...], added in order of i.
+struct WeightedSumArgs {
+  ConstRows x;        // [rows, parts * columns]
+  ConstRows weights;  // [rows, parts]
+  int64_t parts;
+  int64_t columns;
+  MutableRows y;
+};
+
 // y[i] = table[indices[i]], rows copied as bytes.
 struct TakeRowsArgs {
   const uint8_t* table;
@@ -128,6 +137,8 @@ struct RowKernels {
   void (*gelu)(const UnaryArgs&, int64_t, int64_t);       // with erf
   void (*gelu_tanh)(const UnaryArgs&, int64_t, int64_t);  // the approximation
   void (*softmax)(const UnaryArgs&, int64_t, int64_t);
+  void (*sigmoid)(const UnaryArgs&, int64_t, int64_t);
+  void (*weighted_sum)(const WeightedSumArgs&, int64_t, int64_t);
   void (*take_rows)(const TakeRowsArgs&, int64_t, int64_t);
   void (*rope)(const RopeArgs&, int64_t, int64_t);
   void (*kv_write)(const KvWriteArgs&, int64_t, int64_t);

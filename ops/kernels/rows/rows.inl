@@ -12,9 +12,10 @@ namespace weft {
 namespace {
 
 constexpr RowKernels kRowKernels = {
-    RmsNorm, RmsNormQuantize, LayerNorm, QuantizeRows, Add,
-    Mul,     SiluGate,        SiluRows,  GeluRows,     GeluTanhRows,
-    Softmax, TakeRows,        Rope,      KvWrite,      RopeKvWrite,
+    RmsNorm, RmsNormQuantize, LayerNorm,   QuantizeRows, Add,
+    Mul,     SiluGate,        SiluRows,    GeluRows,     GeluTanhRows,
+    Softmax, SigmoidRows,     WeightedSum, TakeRows,     Rope,
+    KvWrite, RopeKvWrite,
 };
 
 }  // namespace
