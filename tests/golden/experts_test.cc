@@ -134,7 +134,7 @@ TEST(ExpertsTest, BitsDependOnTokensAlone) {
       if (type != "F32") {
         // Coarse: a router may choose otherwise where two experts are close.
         EXPECT_LT(Nmse(first, model.Values(1, "values")),
-                  type == "Q8_0" ? 2e-3 : 0.2)
+                  type == "Q8_0" ? 0.03 : 0.2)
             << name << " " << type;
         std::remove(path.c_str());
       }
@@ -234,7 +234,7 @@ TEST(EncoderTest, PassesThatKeepTheOrderOfSumsKeepTheBits) {
   const Model model("bert");
   const auto run = [&](const std::string& disabled, int threads) {
     EngineOptions options = ExactCache(threads);
-    options.model.compile.disabled_passes = {disabled};
+    if (!disabled.empty()) options.model.compile.disabled_passes = {disabled};
     const auto engine = Load(model.path(), options);
     return engine == nullptr ? std::vector<float>()
                              : engine->Embed(model.Tokens(1)).value();
