@@ -52,9 +52,11 @@ void CompileFlags::AddTo(CLI::App& command) {
           absl::StrCat("a cap on the instruction set: ", IsaNamesHere()))
       ->group(group);
   command
-      .add_option("--kv-type", kv_type,
-                  "type of the KV cache: f16, f32, bf16 or q8_0; and of some "
-                  "blocks: q8_0,0-1=f16,21=f32")
+      .add_option(
+          "--kv-type", kv_type,
+          "type of the KV cache: f16, f32, bf16 (attention multiplies "
+          "in bfloat16 where the CPU has avx512bf16) or q8_0; and of some "
+          "blocks: q8_0,0-1=f16,21=f32")
       ->capture_default_str()
       ->group(group);
   command

@@ -41,6 +41,14 @@ TEST(Verify, TakesCompilationFlagsAndTellsPeople) {
   EXPECT_EQ(text.find("WRONG"), std::string::npos) << text;
 }
 
+TEST(Verify, AcceptsOtherTypesOfCache) {
+  for (const char* type : {"f32", "bf16"}) {
+    const Json json = WeftJson({"verify", "", "--tokens", "5", "--buckets",
+                                "1,8", "--kv-type", type, "--json"});
+    EXPECT_EQ(json["ok"], true) << type;
+  }
+}
+
 TEST(Verify, OfAPlanNeedsTheModelItCameFrom) {
   const std::string plan = TemporaryPath("verify.weft");
   WeftOut({"compile", kModel, "-o", plan, "--buckets", "1,8"});

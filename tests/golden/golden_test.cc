@@ -180,7 +180,7 @@ TEST(DeterminismTest, BitsDoNotDependOnChunksOrThreads) {
   const std::vector<int32_t> tokens = austen.Sequence(4);
   for (const auto& [type, model] : austen.cases["models"].items()) {
     for (Isa isa : {DetectIsa(), kLeastIsa}) {
-      for (DType kv : {DType::kF16, DType::kQ8_0}) {
+      for (DType kv : {DType::kF16, DType::kBF16, DType::kQ8_0}) {
         std::vector<float> first;
         for (int threads : {1, 2, 3}) {
           EngineOptions options;
