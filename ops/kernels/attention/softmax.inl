@@ -45,8 +45,8 @@ WEFT_INLINE F32x16 Exp2(F32x16 x) {
   p = MultiplyAdd(p, r, Splat(0.24022242134775817f));
   p = MultiplyAdd(p, r, Splat(0.693146977506009f));
   p = MultiplyAdd(p, r, Splat(1.0f));
-  const I32x16 exponent = (reinterpret_cast<I32x16>(sum) << 23) + 0x3f800000;
-  return Select(tiny, F32x16{}, p * reinterpret_cast<F32x16>(exponent));
+  const I32x16 exponent = (BitsOf(sum) << 23) + 0x3f800000;
+  return Select(tiny, F32x16{}, p * FloatsOf(exponent));
 }
 
 // Scores [rows][64] that a row may not see become -infinity. updated[r] =
