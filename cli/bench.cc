@@ -131,7 +131,7 @@ class Bench {
 };
 
 // The machine's limits, and what part of them the medians reach: of prefill,
-// operations against int8 and f32 arithmetic; of decode, bytes of weights,
+// operations against each kind of arithmetic; of decode, bytes of weights,
 // cache and intermediates against reading memory. Bytes and operations are
 // those that the ops state (ops/op.h).
 absl::Status AddLimits(Engine& engine, const Flags& flags,
@@ -171,6 +171,7 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
                          .bytes;
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
+      {"prefill_of_bf16_flops", share(operations, limits->bf16_flops)},
       {"prefill_of_f32_flops", share(operations, limits->f32_flops)},
       {"decode_of_read_bytes",
        decodes ? share(bytes, limits->read_bytes_per_second) : Json(nullptr)}};

@@ -33,9 +33,13 @@ absl::Status CheckPass(const char* flag, const std::string& name) {
   return s.ok() ? s : UsageError(absl::StrCat(flag, ": ", s.message()));
 }
 
+struct LayerRange {
+  int first = 0, last = -1;  // all: none
+};
+
 // "A-B" or "A"; empty: all.
-absl::StatusOr<NodeFilter> Layers(const std::string& text) {
-  if (text.empty()) return NodeFilter();
+absl::StatusOr<LayerRange> ParseLayers(const std::string& text) {
+  if (text.empty()) return LayerRange();
   const std::vector<std::string> ends = absl::StrSplit(text, '-');
   int first, last;
   if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) ||
@@ -44,17 +48,48 @@ absl::StatusOr<NodeFilter> Layers(const std::string& text) {
                                    "' is no range of blocks: write it like "
                                    "0-3"));
   }
-  return NodeFilter([first, last](const Node& node) {
+  return LayerRange{first, last};
+}
+
+// Nodes of the range, of a model that has these blocks.
+absl::StatusOr<NodeFilter> Layers(const std::string& text, int blocks) {
+  absl::StatusOr<LayerRange> range = ParseLayers(text);
+  if (!range.ok()) return range.status();
+  const auto [first, last] = *range;
+  if (last < 0) return NodeFilter();
+  if (last >= blocks) {
+    return UsageError(absl::StrCat(
+        "--layers: block ", last, " is asked for: the model has ", blocks,
+        blocks > 0 ? absl::StrCat(" blocks: choose from 0-", blocks - 1)
+                   : " blocks: leave it out"));
+  }
+  return NodeFilter([first = first, last = last](const Node& node) {
     const int block = BlockOf(node.name);
     return block >= first && block <= last;
   });
+}
+
+int BlocksOf(const Graph& graph) {
+  int last = -1;
+  for (NodeId n : graph.order()) {
+    last = std::max(last, BlockOf(graph.node(n).name));
+  }
+  return last + 1;
+}
+
+int BlocksOf(const GgufFile& file) {
+  int last = -1;
+  for (const GgufTensor& tensor : file.tensors()) {
+    last = std::max(last, BlockOf(tensor.name));
+  }
+  return last + 1;
 }
 
 // `kernels`: what they were chosen with, if that is known.
 absl::StatusOr<std::string> Write(
     const Graph& graph, const Flags& flags,
     const std::optional<KernelOptions>& kernels = std::nullopt) {
-  absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+  absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(graph));
   if (!show.ok()) return show.status();
   if (flags.format == "html") {
     PageOptions page;
@@ -125,7 +160,7 @@ class Pipeliner {
 absl::StatusOr<std::string> Page(const GgufFile& file,
                                  const ModelOptions& options,
                                  const Flags& flags) {
-  absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+  absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(file));
   if (!show.ok()) return show.status();
   const std::vector<int64_t>& buckets = options.compile.buckets;
   PageOptions page;
@@ -159,6 +194,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   absl::StatusOr<EngineOptions> engine = flags.compile.ToOptions(common);
   if (!engine.ok()) return engine.status();
   ModelOptions options = engine->model;
+  options.reads_weights = false;
   const bool inside =
       !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
   std::string model = flags.model;
@@ -195,7 +231,7 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   if (flags.format == "html") return Page(*file, options, flags);
   Pipeliner pipeline(*file, options, flags);
   if (!flags.diff.empty()) {
-    absl::StatusOr<NodeFilter> show = Layers(flags.layers);
+    absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(*file));
     if (!show.ok()) return show.status();
     absl::StatusOr<Graph> before = pipeline.Before(flags.diff);
     if (!before.ok()) return before.status();
@@ -232,7 +268,7 @@ absl::Status CheckFlags(const Flags& flags) {
   if (!flags.diff.empty() && flags.format != "text") {
     return UsageError("--diff: a difference is text: leave out --format");
   }
-  return Layers(flags.layers).status();
+  return ParseLayers(flags.layers).status();
 }
 
 absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,

@@ -132,6 +132,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   std::optional<GgufFile> file;
   ModelInfo model;
   Json plan_json, memory_json;
+  options->model.reads_weights = false;
   if (IsPlanFile(flags.model)) {
     absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
     if (!plan.ok()) return plan.status();

@@ -21,7 +21,9 @@ struct Flags {
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
     const std::string& path) {
   if (IsPlanFile(path)) {
-    absl::StatusOr<Plan> plan = LoadPlan(path, DefaultModelOptions());
+    ModelOptions options = DefaultModelOptions();
+    options.reads_weights = false;
+    absl::StatusOr<Plan> plan = LoadPlan(path, options);
     if (!plan.ok()) return plan.status();
     return Tokenizer::Create(std::move(plan->vocabulary));
   }

@@ -38,18 +38,20 @@ uint64_t TensorsChecksum(const GgufFile& model) {
   return checksum;
 }
 
-// The same metadata and, where the plan knows of them, the same weights. They
-// are about to be read and laid out, which takes ten times as long.
-bool IsSame(const GgufFile& model, const ModelReference& reference) {
+// The same metadata and, where the plan knows of them, the same weights, if
+// they are about to be read and laid out, which takes ten times as long.
+bool IsSame(const GgufFile& model, const ModelReference& reference,
+            bool reads_weights) {
   return model.file_bytes() == reference.bytes &&
          HeaderChecksum(model) == reference.header_xxh3 &&
-         (reference.tensors_xxh3 == 0 ||
+         (!reads_weights || reference.tensors_xxh3 == 0 ||
           TensorsChecksum(model) == reference.tensors_xxh3);
 }
 
 // The model file that a plan refers to, if it is still the same.
 absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
-                                       const std::string& path) {
+                                       const std::string& path,
+                                       bool reads_weights) {
   const std::string model_path =
       (std::filesystem::path(path).parent_path() / reference.path).string();
   absl::StatusOr<GgufFile> model = OpenModel(model_path);
@@ -58,7 +60,7 @@ absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
         "plan needs its model file: ", path, ": ", model.status().message(),
         ": put it there, or compile it again"));
   }
-  if (!IsSame(*model, reference)) {
+  if (!IsSame(*model, reference, reads_weights)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "model file is not the one that the plan was compiled from: ",
         model_path, ": compile it again"));
@@ -82,9 +84,11 @@ absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
 }
 
 absl::StatusOr<Plan> CompileReference(const PlanFile& file,
-                                      const std::string& path) {
+                                      const std::string& path,
+                                      bool reads_weights) {
   if (absl::Status s = CheckSamePasses(file.plan, path); !s.ok()) return s;
-  absl::StatusOr<GgufFile> model = OpenReference(*file.reference, path);
+  absl::StatusOr<GgufFile> model =
+      OpenReference(*file.reference, path, reads_weights);
   if (!model.ok()) return model.status();
   return CompileAgain(*model, *file.reference, file.plan.options);
 }
@@ -92,7 +96,8 @@ absl::StatusOr<Plan> CompileReference(const PlanFile& file,
 // The model file that a plan with weights was made of, if it is beside the plan
 // or in the current folder, and still the same.
 absl::StatusOr<GgufFile> FindSource(const ModelReference& source,
-                                    const std::string& path) {
+                                    const std::string& path,
+                                    bool reads_weights) {
   std::vector<std::string> places = {""};  // the embedded model
   if (!source.path.empty()) {
     const auto folder = std::filesystem::path(path).parent_path();
@@ -100,22 +105,23 @@ absl::StatusOr<GgufFile> FindSource(const ModelReference& source,
   }
   for (const std::string& place : places) {
     absl::StatusOr<GgufFile> model = OpenModel(place);
-    if (model.ok() && IsSame(*model, source)) return model;
+    if (model.ok() && IsSame(*model, source, reads_weights)) return model;
   }
   return absl::NotFoundError(source.path);
 }
 
 // In place of a plan that cannot run here, as `why` tells.
-absl::StatusOr<Plan> CompileSource(
-    const std::string& path, const absl::Status& why,
-    const std::function<void(const std::string&)>& warn) {
+absl::StatusOr<Plan> CompileSource(const std::string& path,
+                                   const absl::Status& why,
+                                   const ModelOptions& options) {
   const absl::StatusOr<PlanFile> file = LoadPlanOptions(path);
   if (!file.ok() || !file->plan.source ||
       !CheckSamePasses(file->plan, path).ok()) {
     return why;
   }
   const ModelReference& source = *file->plan.source;
-  absl::StatusOr<GgufFile> model = FindSource(source, path);
+  absl::StatusOr<GgufFile> model =
+      FindSource(source, path, options.reads_weights);
   if (!model.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(why.message(), ", or put ",
@@ -123,9 +129,9 @@ absl::StatusOr<Plan> CompileSource(
                                          : source.path,
                      " beside it"));
   }
-  if (warn) {
-    warn(absl::StrCat(why.message(), ": compiled from ", model->path(),
-                      " for now"));
+  if (options.warn) {
+    options.warn(absl::StrCat(why.message(), ": compiled from ", model->path(),
+                              " for now"));
   }
   return CompileAgain(*model, source, file->plan.options);
 }
@@ -261,7 +267,7 @@ absl::Status CheckPlanAndModel(const std::string& path) {
   absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
   if (!plan.ok()) return plan.status();
   if (!plan->reference) return CheckPlanFile(path);
-  return OpenReference(*plan->reference, path).status();
+  return OpenReference(*plan->reference, path, /*reads_weights=*/true).status();
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
@@ -269,10 +275,12 @@ absl::StatusOr<Plan> LoadPlan(const std::string& path,
   if (IsPlanFile(path)) {
     absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
     if (absl::IsFailedPrecondition(plan.status())) {
-      return CompileSource(path, plan.status(), options.warn);
+      return CompileSource(path, plan.status(), options);
     }
     if (!plan.ok()) return plan.status();
-    if (plan->reference) return CompileReference(*plan, path);
+    if (plan->reference) {
+      return CompileReference(*plan, path, options.reads_weights);
+    }
     return std::move(plan->plan);
   }
   absl::StatusOr<GgufFile> file = OpenModel(path);

@@ -17,6 +17,9 @@ namespace weft {
 struct ModelOptions {
   GraphOptions graph;
   CompileOptions compile;
+  // Who only looks at a plan need not wait until the model file that it names
+  // was read whole: it is told by its size and metadata then.
+  bool reads_weights = true;
   // Told, in one line, what was done in place of what was asked for.
   std::function<void(const std::string& warning)> warn = nullptr;
 };

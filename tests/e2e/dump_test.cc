@@ -86,6 +86,24 @@ TEST(Dump, TheLastGraphHasKernelsAndPlaces) {
   }
 }
 
+TEST(Dump, LayersBeyondTheModelAreAnErrorWithBothNumbers) {
+  const std::string plan = TemporaryPath("layers.weft");
+  WeftOut({"compile", kModel, "-o", plan});
+  for (const std::vector<std::string>& dump :
+       std::vector<std::vector<std::string>>{
+           {"dump", kModel},
+           {"dump", plan},
+           {"dump", kModel, "--diff", "fuse-qkv"},
+           {"dump", kModel, "--format", "html"}}) {
+    std::vector<std::string> words = dump;
+    words.insert(words.end(), {"--layers", "1-41"});
+    const RunResult run = Weft(words);
+    ExpectError(run, 2);
+    EXPECT_NE(run.err.find("block 41 "), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("has 2 blocks"), std::string::npos) << run.err;
+  }
+}
+
 TEST(Dump, LayersShowsTheseBlocksOnly) {
   const std::string text = WeftOut({"dump", kModel, "--layers", "1-1"});
   EXPECT_NE(text.find(": blk.1."), std::string::npos);

@@ -60,6 +60,7 @@ TEST(Usage, WrongUseExitsWithTwo) {
       {"dump", model, "--format", "pb", "--layers", "0"},
       {"dump", model, "--format", "klingon"},
       {"dump", model, "--layers", "3-1"},
+      {"dump", model, "--layers", "0-99"},
       {"dump", model, "--from-text", "x"},
       {"inspect"},
       {"tokenize", model},

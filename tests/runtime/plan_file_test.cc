@@ -248,8 +248,17 @@ TEST(Reference, CompilesAgainFromTheModelFile) {
   ExpectSameBits(Logits(model, options), Logits(path));
   EXPECT_TRUE(CheckPlanFile(path).ok());
 
-  // One byte of metadata is another.
+  // Other weights matter to those who read them.
   Bytes changed = ReadBytes(model);
+  changed.back() ^= 1;
+  WriteBytes(model, changed);
+  EXPECT_FALSE(LoadPlan(path, options).ok());
+  ModelOptions looks = options;
+  looks.reads_weights = false;
+  EXPECT_TRUE(LoadPlan(path, looks).ok());
+  changed.back() ^= 1;
+
+  // One byte of metadata is another.
   const std::string text(changed.begin(), changed.end());
   const size_t at = text.find("general.architecture");
   ASSERT_NE(at, std::string::npos);
@@ -257,6 +266,7 @@ TEST(Reference, CompilesAgainFromTheModelFile) {
   WriteBytes(model, changed);
   absl::Status s = LoadPlan(path, options).status();
   EXPECT_FALSE(s.ok());
+  EXPECT_FALSE(LoadPlan(path, looks).ok());
 
   Bytes longer = ReadBytes(kSmall);
   longer.push_back(0);
