@@ -133,19 +133,36 @@ void PrintRows(const char* title, const std::vector<ProfileRow>& rows,
 }
 
 // Chrome's trace-event format ("Trace Event Format", Google, 2016): complete
-// events in microseconds; steps enclose their nodes.
-Json TraceOf(const std::vector<StepTime>& steps, const Limits& limits) {
+// events in microseconds. The first lane has steps, which enclose their nodes;
+// below it is one for each thread, with the ranges of nodes that it did.
+Json TraceOf(const Profiler& profiler, const Limits& limits) {
+  constexpr int kStepsLane = 1;
   Json events = Json::array();
-  const auto meta = [&](const char* what, const char* name) {
+  const auto meta = [&](const char* what, int lane, const std::string& name) {
     events.push_back({{"name", what},
                       {"ph", "M"},
                       {"pid", 1},
-                      {"tid", 1},
+                      {"tid", lane},
                       {"args", {{"name", name}}}});
   };
-  meta("process_name", "weft");
-  meta("thread_name", "steps and nodes");
-  for (const StepTime& step : steps) {
+  meta("process_name", kStepsLane, "weft");
+  meta("thread_name", kStepsLane, "steps and nodes");
+  for (int thread = 0; thread < profiler.threads(); ++thread) {
+    const int lane = kStepsLane + 1 + thread;
+    meta("thread_name", lane, absl::StrCat("thread ", thread));
+    for (const RangeTime& range : profiler.ranges(thread)) {
+      const Node& node = range.graph->node(range.node);
+      events.push_back({{"name", LabelOf(node)},
+                        {"cat", "range"},
+                        {"ph", "X"},
+                        {"ts", range.start * 1e6},
+                        {"dur", range.seconds * 1e6},
+                        {"pid", 1},
+                        {"tid", lane},
+                        {"args", {{"op", node.op}}}});
+    }
+  }
+  for (const StepTime& step : profiler.steps()) {
     events.push_back({{"name", absl::StrCat(step.phase, ", ",
                                             step.bounds.tokens, " tokens")},
                       {"cat", "step"},
@@ -153,7 +170,7 @@ Json TraceOf(const std::vector<StepTime>& steps, const Limits& limits) {
                       {"ts", step.start * 1e6},
                       {"dur", step.seconds * 1e6},
                       {"pid", 1},
-                      {"tid", 1},
+                      {"tid", kStepsLane},
                       {"args",
                        {{"tokens", step.bounds.tokens},
                         {"bucket", step.graph->bounds.tokens},
@@ -170,7 +187,7 @@ Json TraceOf(const std::vector<StepTime>& steps, const Limits& limits) {
            {"ts", time.start * 1e6},
            {"dur", time.seconds * 1e6},
            {"pid", 1},
-           {"tid", 1},
+           {"tid", kStepsLane},
            {"args",
             {{"op", node.op},
              {"kernel", node.attributes.String("kernel")},
@@ -219,7 +236,8 @@ absl::StatusOr<int> ProfileCommand(const Flags& flags,
   if (!limits.ok()) return limits.status();
 
   // First what is not counted: it pays for the first touch of memory.
-  Profiler warm_up, profiler;
+  // Threads are watched for the trace alone: it costs a little.
+  Profiler warm_up, profiler(flags.trace.empty() ? 0 : (*engine)->threads());
   (*engine)->executor().Observe(&warm_up);
   absl::Status ran = RunSteps(**engine, flags, &warm_up);
   (*engine)->executor().Observe(&profiler);
@@ -229,7 +247,7 @@ absl::StatusOr<int> ProfileCommand(const Flags& flags,
 
   if (!flags.trace.empty()) {
     const std::string text =
-        TraceOf(profiler.steps(), *limits)
+        TraceOf(profiler, *limits)
             .dump(-1, ' ', false, Json::error_handler_t::replace);
     if (absl::Status s = WriteFile(flags.trace, text); !s.ok()) return s;
   }

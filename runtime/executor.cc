@@ -353,14 +353,22 @@ absl::Status Executor::Run(const Step& step) {
       observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
     }
     for (int phase = 0; phase < node.kernel->phases(); ++phase) {
-      threads_->ParallelFor(node.kernel->Items(node.call, phase),
-                            [&](int64_t begin, int64_t end, int thread) {
-                              KernelCall call = node.call;
-                              call.thread_scratch =
-                                  scratch_.data() +
-                                  thread * thread_scratch_bytes_;
-                              node.kernel->Run(call, phase, begin, end);
-                            });
+      const int64_t items = node.kernel->Items(node.call, phase);
+      const auto run = [&](int64_t begin, int64_t end, int thread) {
+        KernelCall call = node.call;
+        call.thread_scratch = scratch_.data() + thread * thread_scratch_bytes_;
+        node.kernel->Run(call, phase, begin, end);
+      };
+      if (observer_ == nullptr) {
+        threads_->ParallelFor(items, run);
+      } else {
+        threads_->ParallelFor(items,
+                              [&](int64_t begin, int64_t end, int thread) {
+                                observer_->BeginRange(thread);
+                                run(begin, end, thread);
+                                observer_->EndRange(thread);
+                              });
+      }
     }
     if (observer_ != nullptr) {
       observer_->After(*bucket->graph, bucket->nodes[i], node.call);

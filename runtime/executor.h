@@ -58,6 +58,10 @@ class NodeObserver {
                       const KernelCall& call) = 0;
   virtual void After(const Graph& graph, NodeId node,
                      const KernelCall& call) = 0;
+  // Around each range of the node's work, on the thread that does it: between
+  // Before and After, for several threads at once.
+  virtual void BeginRange(int /*thread*/) {}
+  virtual void EndRange(int /*thread*/) {}
 };
 
 class Executor {

@@ -55,6 +55,11 @@ void Profiler::BeginStep(std::string phase, const Graph& graph,
   // Before the clock starts: the nodes' own times shall not hold a growing
   // list's.
   step.nodes.reserve(graph.order().size());
+  // A thread has a few ranges of each node; seldom more than these.
+  for (Lane& lane : lanes_) {
+    const size_t wanted = lane.ranges.size() + 8 * graph.order().size();
+    if (lane.ranges.capacity() < wanted) lane.ranges.reserve(2 * wanted);
+  }
   steps_.push_back(std::move(step));
   steps_.back().start = Now();
 }
@@ -70,6 +75,19 @@ void Profiler::Before(const Graph&, NodeId node, const KernelCall&) {
 void Profiler::After(const Graph&, NodeId, const KernelCall&) {
   NodeTime& time = steps_.back().nodes.back();
   time.seconds = Now() - time.start;
+}
+
+void Profiler::BeginRange(int thread) {
+  if (lanes_.empty()) return;
+  const StepTime& step = steps_.back();
+  lanes_[thread].ranges.push_back(
+      {step.graph, step.nodes.back().node, Now(), 0});
+}
+
+void Profiler::EndRange(int thread) {
+  if (lanes_.empty()) return;
+  RangeTime& range = lanes_[thread].ranges.back();
+  range.seconds = Now() - range.start;
 }
 
 const char* Name(Arithmetic arithmetic) {

@@ -2,7 +2,8 @@
 // and operations that its op states (ops/op.h).
 //
 // An observer of the executor: without one, a step pays for nothing but a test
-// of a pointer per node; with one, for two readings of the clock.
+// of a pointer per node; with one, for two readings of the clock, and two more
+// for each range of a node's work where threads are watched.
 #pragma once
 
 #include <chrono>
@@ -22,6 +23,14 @@ struct NodeTime {
   double seconds;
 };
 
+// One range of a node's work on one thread.
+struct RangeTime {
+  const Graph* graph;
+  NodeId node;
+  double start;
+  double seconds;
+};
+
 // One step.
 struct StepTime {
   std::string phase;  // "prefill", "decode"
@@ -34,7 +43,9 @@ struct StepTime {
 
 class Profiler : public NodeObserver {
  public:
-  Profiler() : began_(std::chrono::steady_clock::now()) {}
+  // With `threads`, as many as the executor has, what each does is kept too.
+  explicit Profiler(int threads = 0)
+      : began_(std::chrono::steady_clock::now()), lanes_(threads) {}
 
   // Around each step. `positions`: how far its tokens look back, on average.
   void BeginStep(std::string phase, const Graph& graph, const Bounds& bounds);
@@ -42,15 +53,28 @@ class Profiler : public NodeObserver {
 
   void Before(const Graph& graph, NodeId node, const KernelCall& call) override;
   void After(const Graph& graph, NodeId node, const KernelCall& call) override;
+  void BeginRange(int thread) override;
+  void EndRange(int thread) override;
 
   // Valid as long as the plan.
   const std::vector<StepTime>& steps() const { return steps_; }
+  // Threads that are watched, and what one did, in order of time.
+  int threads() const { return static_cast<int>(lanes_.size()); }
+  const std::vector<RangeTime>& ranges(int thread) const {
+    return lanes_[thread].ranges;
+  }
 
  private:
+  // On cache lines of its own: threads write at the same time.
+  struct alignas(64) Lane {
+    std::vector<RangeTime> ranges;
+  };
+
   double Now() const;
 
   const std::chrono::steady_clock::time_point began_;
   std::vector<StepTime> steps_;
+  std::vector<Lane> lanes_;
 };
 
 // The arithmetic whose peak bounds a node.

@@ -1,7 +1,10 @@
 // weft verify and weft profile.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "tests/e2e/weft.h"
 
@@ -151,7 +154,7 @@ TEST(Profile, WritesATraceOfNestedEvents) {
   double begin = -1, end = -1, last = 0;
   int steps = 0, nodes = 0;
   for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
+    if (event["ph"] != "X" || event["cat"] == "range") continue;
     const double start = event["ts"], stop = start + event["dur"].get<double>();
     if (event["cat"] == "step") {
       EXPECT_GE(start, end);
@@ -170,6 +173,44 @@ TEST(Profile, WritesATraceOfNestedEvents) {
   EXPECT_GE(begin, 0);
   EXPECT_EQ(steps, 3);
   EXPECT_GT(nodes, 3 * 10);
+}
+
+// Lanes below the nodes' show who did which part of a node.
+TEST(Profile, TracesWhatEachThreadDid) {
+  const std::string path = TemporaryPath("trace.json");
+  WeftOut({"profile", "--prompt", "5", "--generate", "1", "--threads", "2",
+           "--trace", path});
+  const Json trace = Json::parse(ReadFile(path));
+  std::set<int> named;
+  std::map<int, double> last;  // by lane, where its last range ends
+  std::vector<Json> ranges;
+  for (const Json& event : trace["traceEvents"]) {
+    const int lane = event["tid"];
+    if (event["name"] == "thread_name") named.insert(lane);
+    if (event["ph"] != "X") continue;
+    EXPECT_EQ(named.count(lane), 1u) << lane;
+    EXPECT_EQ(event["cat"] == "range", lane > 1);
+    if (lane == 1) continue;
+    EXPECT_GE(event["ts"].get<double>(), last[lane]);
+    last[lane] = event["ts"].get<double>() + event["dur"].get<double>() - 1e-3;
+    ranges.push_back(event);
+  }
+  EXPECT_EQ(named, (std::set<int>{1, 2, 3}));
+  for (const Json& node : trace["traceEvents"]) {
+    if (node["ph"] != "X" || node["tid"] != 1 || node["cat"] == "step") {
+      continue;
+    }
+    const double begin = node["ts"];
+    const double end = begin + node["dur"].get<double>();
+    const bool worked =
+        std::any_of(ranges.begin(), ranges.end(), [&](const Json& range) {
+          const double start = range["ts"];
+          const double stop = start + range["dur"].get<double>();
+          return range["name"] == node["name"] && start >= begin - 1e-3 &&
+                 stop <= end + 1e-3;
+        });
+    EXPECT_TRUE(worked) << node["name"] << " has no range inside it";
+  }
 }
 
 TEST(Profile, WrongUseIsAnError) {
