@@ -86,6 +86,7 @@ void Batcher::Cancel(RequestId id) {
 void Batcher::Step() {
   EndLateRequests();
   Admit();
+  FindPages();
   ShareRows();
   TakePages();
   if (!running_.empty()) {
@@ -165,19 +166,11 @@ void Batcher::Start(Sequence* sequence) {
   RequestState* const request = sequence->request;
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
+  sequence->computed = 0;
   InsertByAge(&running_, sequence);
-  const absl::StatusOr<int64_t> found =
-      prefix_cache_.Attach(sequence->slot, request->scope, sequence->tokens);
-  if (!found.ok()) {
-    Finish(sequence, FinishReason::kError, found.status());
-    return;
-  }
-  sequence->computed = *found;
-  stats_.prefix_hit_tokens += *found;
   if (request->started) return;
   request->started = true;
   --unstarted_;
-  request->usage.cached_tokens = *found;
   request->usage.queue_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                     request->submitted)
@@ -185,15 +178,64 @@ void Batcher::Start(Sequence* sequence) {
   stats_.queue_time.Add(request->usage.queue_seconds);
 }
 
+void Batcher::FindPages() {
+  size_t i = 0;
+  while (i < running_.size()) {
+    Sequence* const sequence = running_[i];
+    absl::Status status = AttachPages(sequence);
+    if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
+    if (i < running_.size() && running_[i] == sequence) ++i;
+  }
+}
+
+// Takes the pages of the prefix cache that go on from what is computed: at the
+// start, and those that others have computed since.
+absl::Status Batcher::AttachPages(Sequence* sequence) {
+  if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
+    return absl::OkStatus();
+  }
+  RequestState* const request = sequence->request;
+  const absl::StatusOr<int64_t> found =
+      prefix_cache_.Attach(sequence->slot, request->scope, sequence->tokens);
+  if (!found.ok()) return found.status();
+  sequence->computed += *found;
+  stats_.prefix_hit_tokens += *found;
+  if (sequence->choice == 0 && sequence->generated == 0 &&
+      sequence->once_computed == 0) {
+    request->usage.cached_tokens += *found;
+  }
+  return absl::OkStatus();
+}
+
+// Whether an older sequence, which runs, is computing the next page of this
+// one: the same tokens up to its end.
+bool Batcher::WaitsForOlder(size_t index) const {
+  const Sequence& sequence = *running_[index];
+  const int64_t end =
+      (sequence.computed / kPageTokens + 1) * int64_t{kPageTokens};
+  if (end >= static_cast<int64_t>(sequence.tokens.size())) return false;
+  for (size_t i = 0; i < index; ++i) {
+    const Sequence& older = *running_[i];
+    if (older.request->scope == sequence.request->scope &&
+        older.computed < end && older.computed >= sequence.computed &&
+        static_cast<int64_t>(older.tokens.size()) >= end &&
+        std::equal(sequence.tokens.begin(), sequence.tokens.begin() + end,
+                   older.tokens.begin())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Batcher::ShareRows() {
   left_.clear();
   int64_t single = 0;
   bool writing = false;
-  for (const Sequence* sequence : running_) {
-    const int64_t left = Left(*sequence);
-    left_.push_back(left > 1 ? left : 0);
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const int64_t left = Left(*running_[i]);
+    left_.push_back(left > 1 && !WaitsForOlder(i) ? left : 0);
     single += left == 1;
-    writing = writing || (left == 1 && sequence->generated > 0);
+    writing = writing || (left == 1 && running_[i]->generated > 0);
   }
   int64_t budget =
       writing ? options_.prefill_tokens : options_.prefill_tokens_alone;
@@ -202,7 +244,7 @@ void Batcher::ShareRows() {
   share_.resize(left_.size());
   ShareBudget(left_, budget, absl::MakeSpan(share_));
   for (size_t i = 0; i < running_.size(); ++i) {
-    running_[i]->rows = left_[i] == 0 ? 1 : share_[i];
+    running_[i]->rows = Left(*running_[i]) == 1 ? 1 : share_[i];
   }
 }
 

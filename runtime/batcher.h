@@ -10,6 +10,9 @@
 // sequence that had to give way, and one that found pages in the prefix cache
 // differ only in numbers.
 //
+// A sequence whose next page an older one is just computing waits for it, so a
+// prompt that many bring at the same time runs once.
+//
 // Room for pages: when none is free, those that nobody holds are given up;
 // after that, the youngest running sequence gives way. The oldest never does,
 // and all pages hold at least one whole sequence (capacity), so there is always
@@ -63,7 +66,10 @@ class Batcher {
   void TakePrompt(Sequence* sequence) const;
   bool HasRoomFor(const Sequence& sequence) const;
   void Start(Sequence* sequence);
+  void FindPages();
+  absl::Status AttachPages(Sequence* sequence);
   void ShareRows();
+  bool WaitsForOlder(size_t index) const;
   void TakePages();
   void TakePagesFor(Sequence* sequence);
   void GiveWay(Sequence* sequence);

@@ -71,9 +71,12 @@ PrefixCache::Prefix PrefixCache::Find(uint64_t scope,
 
 absl::StatusOr<int64_t> PrefixCache::Attach(int32_t slot, uint64_t scope,
                                             absl::Span<const int32_t> tokens) {
-  uint64_t parent = 0;
+  const int64_t held = cache_->pool().held_pages(slot);
+  uint64_t parent =
+      held > 0 ? entries_[cache_->pool().page(slot, held - 1)].number : 0;
   int64_t found = 0;
-  for (size_t end = kPageTokens; end < tokens.size(); end += kPageTokens) {
+  for (size_t end = (held + 1) * kPageTokens; end < tokens.size();
+       end += kPageTokens) {
     const auto part = tokens.subspan(end - kPageTokens, kPageTokens);
     const int32_t page =
         FindPage(scope, parent, part, BucketOf(scope, parent, part));

@@ -44,8 +44,8 @@ class PrefixCache {
   // counted in: its logits are wanted, so it must run.
   Prefix Find(uint64_t scope, absl::Span<const int32_t> tokens) const;
 
-  // Gives `slot`, which holds no pages, those that Find finds. Returns the
-  // number of tokens in them.
+  // Gives `slot` those that Find finds, after those that it holds, all of which
+  // are in here. Returns the number of tokens in the new ones.
   absl::StatusOr<int64_t> Attach(int32_t slot, uint64_t scope,
                                  absl::Span<const int32_t> tokens);
 

@@ -2,6 +2,7 @@
 #include "runtime/scheduler.h"
 
 #include <cmath>
+#include <future>
 #include <limits>
 #include <map>
 #include <string>
@@ -522,6 +523,41 @@ TEST(SchedulerTest, ALongPromptStallsNoStreamForMoreThanOneChunk) {
   EXPECT_EQ(events, 200);
   EXPECT_LE(most, 17);  // a prompt's last token is a row of its own
   EXPECT_GE(with_prompt, 45);
+}
+
+// Prompts that begin alike and come together: what they share runs once, and
+// what follows is as long as it is alone.
+TEST(SchedulerTest, PromptsThatComeTogetherRunWhatTheyShareOnce) {
+  for (const bool prefix_cache : {true, false}) {
+    SchedulerOptions options;
+    options.prefix_cache = prefix_cache;
+    const auto scheduler = MakeScheduler(kTinyModel, 4, 0, options);
+    absl::Notification submitted;
+    ASSERT_TRUE(
+        scheduler
+            ->Submit(MakeRequest({20}, 1),
+                     [&](const Event&) { submitted.WaitForNotification(); })
+            .ok());
+    std::vector<std::future<absl::StatusOr<Completion>>> results;
+    for (int i = 0; i < 4; ++i) {
+      std::vector<int32_t> prompt = RandomPrompt(1, 300);
+      if (i == 3) prompt[200] = 5;
+      auto result = SubmitForResult(*scheduler, MakeRequest(prompt, 3));
+      ASSERT_TRUE(result.ok());
+      results.push_back(*std::move(result));
+    }
+    submitted.Notify();
+    const std::vector<int64_t> shared = {0, 256, 256, 192};
+    for (int i = 0; i < 4; ++i) {
+      const auto completion = results[i].get();
+      ASSERT_TRUE(completion.ok());
+      EXPECT_EQ(completion->usage.cached_tokens, prefix_cache ? shared[i] : 0);
+      EXPECT_EQ(completion->choices[0].tokens.size(), 3u);
+    }
+    ExpectNoPagesUsed(*scheduler);
+    EXPECT_EQ(scheduler->GetStats().prefill_tokens,
+              1 + (prefix_cache ? 300 + 44 + 44 + 108 : 4 * 300));
+  }
 }
 
 TEST(SchedulerTest, ScopesShareNoPages) {
