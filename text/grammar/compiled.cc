@@ -15,6 +15,9 @@ namespace {
 // About 100 bytes each.
 constexpr size_t kMaxStates = 500000;
 constexpr int kMaxDepth = 1000;
+// Rules up to this size are put in where they are used (see Inlined).
+constexpr int64_t kSmallBytes = 24, kSmallTerms = 64;
+constexpr int64_t kLarge = 1000000;
 
 }  // namespace
 
@@ -25,7 +28,10 @@ class Compiler {
   absl::StatusOr<Compiled> Run() {
     absl::Status status = CheckRules(syntax_);
     if (!status.ok()) return status;
-    for (const Rule& rule : syntax_.rules) starts_[rule.name] = NewState();
+    for (const Rule& rule : syntax_.rules) {
+      starts_[rule.name] = NewState();
+      terms_[rule.name] = &rule.term;
+    }
     for (const Rule& rule : syntax_.rules) {
       const int32_t end = NewState();
       made_.states_[end].ends_rule = true;
@@ -73,10 +79,13 @@ class Compiler {
       case Term::kClass:
         BuildClass(term, from, to);
         break;
-      case Term::kReference: {
-        made_.states_[from].calls.push_back({starts_[term.name], to});
+      case Term::kReference:
+        if (const Term* small = Inlined(term.name)) {
+          Build(*small, from, to, depth + 1);
+        } else {
+          made_.states_[from].calls.push_back({starts_[term.name], to});
+        }
         break;
-      }
       case Term::kSequence:
         for (const Term& part : term.parts) {
           const int32_t next = NewState();
@@ -144,6 +153,60 @@ class Compiler {
     }
   }
 
+  // What a text of a term takes at most, and the terms that it is made of, with
+  // the rules that it uses; kLarge or more where there is no bound.
+  struct Size {
+    int64_t bytes, terms;
+  };
+
+  Size SizeOf(const Term& term, int depth) {
+    Size size{0, 1};
+    if (depth > 50) return {kLarge, kLarge};
+    switch (term.kind) {
+      case Term::kLiteral:
+        size.bytes = static_cast<int64_t>(term.bytes.size());
+        break;
+      case Term::kClass:
+        size.bytes = 4;
+        break;
+      case Term::kReference:
+        return SizeOfRule(term.name, depth);
+      default:
+        for (const Term& part : term.parts) {
+          const Size of_part = SizeOf(part, depth + 1);
+          size.terms += of_part.terms;
+          size.bytes = term.kind == Term::kChoice
+                           ? std::max(size.bytes, of_part.bytes)
+                           : size.bytes + of_part.bytes;
+        }
+        if (term.kind == Term::kRepeat) {
+          const bool bounded = term.most >= 0 && term.most <= kSmallBytes;
+          const int64_t times = bounded ? term.most : kLarge;
+          size.bytes *= times;
+          size.terms *= std::max<int64_t>(times, 1);
+        }
+    }
+    return {std::min(size.bytes, kLarge), std::min(size.terms, kLarge)};
+  }
+
+  // A rule that is being looked at has no bound: it uses itself.
+  Size SizeOfRule(const std::string& name, int depth) {
+    const auto [it, is_new] = sizes_.try_emplace(name, Size{kLarge, kLarge});
+    if (!is_new) return it->second;
+    const Size size = SizeOf(*terms_[name], depth + 1);
+    sizes_[name] = size;
+    return size;
+  }
+
+  // The term of a small rule, to be used in its place; else null. Masks are
+  // made per state as far as its rule goes (grammar.h): were the characters of
+  // a string calls, every token of a string would leave the rule.
+  const Term* Inlined(const std::string& name) {
+    const Size size = SizeOfRule(name, 0);
+    const bool small = size.bytes <= kSmallBytes && size.terms <= kSmallTerms;
+    return small ? terms_[name] : nullptr;
+  }
+
   // Whether nothing is left to do in `state` but to return.
   bool OnlyReturns(int32_t state) const {
     for (size_t steps = 0; steps < made_.states_.size(); ++steps) {
@@ -166,6 +229,8 @@ class Compiler {
 
   const Syntax& syntax_;
   absl::flat_hash_map<std::string, int32_t> starts_;
+  absl::flat_hash_map<std::string, const Term*> terms_;
+  absl::flat_hash_map<std::string, Size> sizes_;
   Compiled made_;
   absl::Status status_;
 };

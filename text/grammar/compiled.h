@@ -4,7 +4,8 @@
 // become their UTF-8), in which a reference to a rule is a call: the automata
 // together are a pushdown automaton. All are kept in one array of states.
 // Where a call is the last thing of a rule, it returns to the caller's caller,
-// so that lists written with recursion at their end need no deeper stack.
+// so that lists written with recursion at their end need no deeper stack. Small
+// rules are put in where they are used.
 //
 // Refused, with the rule's name: a rule that calls itself before it has
 // consumed anything (left recursion), one that can never end, one that is not

@@ -170,6 +170,11 @@ std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state) {
        automaton.SetAt({state, 0}), absl::MakeSpan(made->allowed),
        [&](int32_t node) { made->ended_at.push_back(node); });
   absl::MutexLock lock(&mutex_);
+  if (mask_count_ >= kMaxMasks) {
+    std::fill(masks_.begin(), masks_.end(), nullptr);
+    mask_count_ = 0;
+  }
+  ++mask_count_;
   masks_[state] = made;
   return made;
 }

@@ -10,7 +10,8 @@
 // before.
 //
 // So the first mask in a state costs a walk over the vocabulary (milliseconds),
-// any further one microseconds.
+// any further one microseconds. Where every character has a state of its own,
+// as in strings with a greatest length, so does every mask.
 //
 // Limits: a token is judged by its bytes; control tokens are never allowed
 // within a text. A set with more than Automaton::kMaxPlaces places is an error.
@@ -45,12 +46,14 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const Compiled& compiled() const { return compiled_; }
   const TokenTrie& trie() const { return *trie_; }
 
+  static constexpr int kMaxMasks = 1000;
   struct StateMask {
     MaskBits allowed;
     // Nodes of the trie where the rule has ended and tokens go on.
     std::vector<int32_t> ended_at;
   };
-  // Walks the vocabulary if nobody has asked before.
+  // Walks the vocabulary if nobody has asked before. At most kMaxMasks are
+  // kept.
   std::shared_ptr<const StateMask> MaskOf(int32_t state);
 
  private:
@@ -61,6 +64,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   absl::Mutex mutex_;
   std::vector<std::shared_ptr<const StateMask>> masks_
       ABSL_GUARDED_BY(mutex_);  // by state
+  int mask_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft::grammar
