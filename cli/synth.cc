@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loaders/model_shape.h"
@@ -50,8 +52,8 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
       "Writes a model of a given shape with random weights, for benchmarks");
   command
       ->add_option("--shape", flags->options.shape,
-                   "tinyllama-1.1b, llama-3.2-1b, llama-3-8b, qwen2-0.5b, "
-                   "smollm-135m, or a .json file")
+                   absl::StrCat(absl::StrJoin(ModelShapeNames(), ", "),
+                                ", or a .json file"))
       ->required();
   command
       ->add_option("--type", flags->options.type,

@@ -39,7 +39,6 @@ constexpr ChangesResult kChangesResult[] = {
     {"final_logit_softcapping", 0, 0},
     {"logit_scale", 0, 1},
     {"residual_scale", 0, 1},
-    {"rope.scaling.attn_factor", 0, 1},
     {"use_parallel_residual", 0, 0},
 };
 
@@ -52,12 +51,12 @@ class ConfigReader {
   }
 
   absl::StatusOr<ModelConfig> Run() {
-    for (auto step :
-         {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
-          &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
-          &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
-          &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
-          &ConfigReader::ReadEncoder, &ConfigReader::ReadVocabularySize}) {
+    for (auto step : {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
+                      &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
+                      &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
+                      &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
+                      &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
+                      &ConfigReader::ReadVocabularySize}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -71,7 +70,9 @@ class ConfigReader {
 
   bool Handles(absl::string_view name) const {
     return std::find(traits_.handled_keys.begin(), traits_.handled_keys.end(),
-                     name) != traits_.handled_keys.end();
+                     name) != traits_.handled_keys.end() ||
+           std::any_of(traits_.keys.begin(), traits_.keys.end(),
+                       [&](const ModelKey& key) { return key.name == name; });
   }
 
   absl::Status ReadName() {
@@ -265,22 +266,57 @@ class ConfigReader {
     const std::string type_key = Key("rope.scaling.type");
     auto type = file_.OptionalString(type_key);
     if (!type.ok()) return type.status();
-    // A factor without a type is linear, as files of 2023 have it.
+    // A factor without a type is linear, as files of 2023 have it. Longrope
+    // has its factors in tensors.
     const std::string name = type->value_or("linear");
-    if (name != "linear" && name != "none") {
+    if (name != "linear" && name != "none" && name != "yarn" &&
+        name != "longrope") {
       return file_.BadValue(type_key, QuoteForMessage(name),
-                            "'linear' or 'none': other kinds of RoPE scaling "
-                            "are not supported");
+                            "'linear', 'yarn', 'longrope' or 'none': other "
+                            "kinds of RoPE scaling are not supported");
     }
     for (absl::string_view factor_name :
          {"rope.scaling.factor", "rope.scale_linear"}) {
       auto factor = OptionalPositive(factor_name, /*zero_is_absent=*/true);
       if (!factor.ok()) return factor.status();
       if (!factor->has_value()) continue;
-      if (name == "linear") config_.rope_position_scale = 1.0f / **factor;
+      if (name == "linear" || name == "yarn") {
+        config_.rope_position_scale = 1.0f / **factor;
+      }
       break;
     }
+    auto original =
+        OptionalInRange("rope.scaling.original_context_length", 0, kMaxContext);
+    if (!original.ok()) return original.status();
+    config_.original_context_length = original->value_or(0);
+    auto magnitude =
+        OptionalPositive("rope.scaling.attn_factor", /*zero_is_absent=*/true);
+    if (!magnitude.ok()) return magnitude.status();
+    config_.rope_magnitude = magnitude->value_or(1.0f);
+    if (name == "yarn") SetYarn();
     return absl::OkStatus();
+  }
+
+  // The ramp between 32 turns and 1 within the original context, and the
+  // paper's fit for the size of what is rotated.
+  void SetYarn() {
+    constexpr double kTurn = 2 * 3.14159265358979323846;
+    if (config_.original_context_length == 0) {
+      config_.original_context_length = config_.trained_context_length;
+    }
+    const double dims = static_cast<double>(config_.rope_dimension_count);
+    const auto pair_that_turns = [&](double times) {
+      const double original =
+          static_cast<double>(config_.original_context_length);
+      return dims * std::log(original / (times * kTurn)) /
+             (2 * std::log(static_cast<double>(config_.rope_freq_base)));
+    };
+    config_.rope_ramp.begin = std::max(0.0, std::floor(pair_that_turns(32)));
+    config_.rope_ramp.end =
+        std::max(config_.rope_ramp.begin + 0.001,
+                 std::min(dims - 1, std::ceil(pair_that_turns(1))));
+    config_.rope_magnitude *= static_cast<float>(
+        1 - 0.1 * std::log(static_cast<double>(config_.rope_position_scale)));
   }
 
   // A number above 0 whose inverse is finite too.
@@ -350,6 +386,25 @@ class ConfigReader {
     if (!types.ok()) return types.status();
     config_.token_type_count =
         static_cast<int64_t>(std::min(types->value_or(0), kMaxDimension));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOwnKeys() {
+    for (const ModelKey& own : traits_.keys) {
+      const std::string key = Key(own.name);
+      double number = own.otherwise;
+      if (const GgufValue* value = file_.FindValue(key)) {
+        std::optional<double> read = value->ToDouble();
+        if (const auto flag = value->ToBool(); flag.has_value()) read = *flag;
+        if (!read.has_value() || !(*read >= own.least && *read <= own.most)) {
+          return file_.BadValue(
+              key, value->Print(),
+              absl::StrCat("a number from ", own.least, " to ", own.most));
+        }
+        number = *read;
+      }
+      config_.numbers.emplace(own.name, number);
+    }
     return absl::OkStatus();
   }
 

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +24,14 @@
 #include "ops/pooling.h"
 
 namespace weft {
+
+// A number that an architecture has beyond those that all have. Read into
+// ModelConfig::numbers and obeyed by its builder.
+struct ModelKey {
+  absl::string_view name;  // without prefix: "attn_logit_softcapping"
+  double least, most;      // anything else is an error; a flag is 0 or 1
+  double otherwise;        // when the file does not have it
+};
 
 // What an architecture wants read, and what it can do.
 struct ModelTraits {
@@ -35,6 +45,17 @@ struct ModelTraits {
   // "attention.sliding_window", that its builder obeys. See kChangesResult in
   // model_config.cc for all of them.
   std::vector<absl::string_view> handled_keys;
+  // Handled too, by name.
+  std::vector<ModelKey> keys;
+};
+
+// YaRN (Peng et al. 2023, arXiv:2309.00071): which pairs of a head keep their
+// frequency and which have it scaled. Pairs up to `begin` turn so often within
+// the original context that they keep it, those from `end` on are scaled, and
+// in between the two are mixed linearly.
+struct RopeRamp {
+  double begin = 0;
+  double end = 0;  // 0: there is none, all pairs are scaled alike
 };
 
 struct ModelConfig {
@@ -66,10 +87,15 @@ struct ModelConfig {
   // Rotation (unset when the traits say there is none): the first
   // rope_dimension_count elements of a head turn, an even number, default
   // key_length. A position is multiplied by rope_position_scale (linear
-  // scaling: 1 / factor) before it meets the frequencies.
+  // scaling: 1 / factor) before it meets the frequencies; with a ramp, only for
+  // some pairs. Sines and cosines are multiplied by rope_magnitude.
   int64_t rope_dimension_count = 0;
   float rope_freq_base = 10000;
   float rope_position_scale = 1;
+  RopeRamp rope_ramp;
+  float rope_magnitude = 1;
+  // The context before it was stretched by another rotation; 0: it was not.
+  int64_t original_context_length = 0;
 
   bool encoder = false;  // as the traits say
   Pooling pooling = Pooling::kNone;
@@ -86,6 +112,12 @@ struct ModelConfig {
   // Whether the weights of the chosen experts are made to sum to 1, if the file
   // says.
   std::optional<bool> expert_weights_norm;
+
+  // The architecture's own (ModelTraits::keys): all of them are here.
+  std::map<std::string, double, std::less<>> numbers;
+  double Number(absl::string_view name) const {
+    return numbers.find(name)->second;
+  }
 };
 
 // `general.architecture`: which builder a file wants, before any other key is

@@ -16,20 +16,66 @@ namespace {
 
 using Json = nlohmann::json;
 
+using Keys = std::map<std::string, double>;
+
+constexpr char kWindow[] = "attention.sliding_window";
+constexpr char kAttentionCap[] = "attn_logit_softcapping";
+constexpr char kFinalCap[] = "final_logit_softcapping";
+
 // name, architecture, width, layers, FFN, heads, KV heads, head, vocabulary,
-// context, RoPE base, epsilon, tied
-const ModelShape kShapes[] = {
-    {"tinyllama-1.1b", "llama", 2048, 22, 5632, 32, 4, 64, 32000, 2048, 1e4,
-     1e-5, false},
-    {"llama-3.2-1b", "llama", 2048, 16, 8192, 32, 8, 64, 128256, 131072, 5e5,
-     1e-5, true},
-    {"llama-3-8b", "llama", 4096, 32, 14336, 32, 8, 128, 128256, 8192, 5e5,
-     1e-5, false},
-    {"qwen2-0.5b", "qwen2", 896, 24, 4864, 14, 2, 64, 151936, 32768, 1e6, 1e-6,
-     true},
-    {"smollm-135m", "llama", 576, 30, 1536, 9, 3, 64, 49152, 2048, 1e4, 1e-5,
-     true},
-};
+// context, RoPE base, epsilon, tied, turned, keys, optional tensors
+const std::vector<ModelShape>& Shapes() {
+  static const auto* shapes = new std::vector<ModelShape>{
+      {"tinyllama-1.1b", "llama", 2048, 22, 5632, 32, 4, 64, 32000, 2048, 1e4,
+       1e-5, false},
+      {"llama-3.2-1b", "llama", 2048, 16, 8192, 32, 8, 64, 128256, 131072, 5e5,
+       1e-5, true},
+      {"llama-3-8b", "llama", 4096, 32, 14336, 32, 8, 128, 128256, 8192, 5e5,
+       1e-5, false},
+      {"qwen2-0.5b", "qwen2", 896, 24, 4864, 14, 2, 64, 151936, 32768, 1e6,
+       1e-6, true},
+      {"qwen3-0.6b", "qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 40960, 1e6,
+       1e-6, true},
+      {"smollm-135m", "llama", 576, 30, 1536, 9, 3, 64, 49152, 2048, 1e4, 1e-5,
+       true},
+      {"gpt2-124m", "gpt2", 768, 12, 3072, 12, 12, 64, 50257, 1024, 1e4, 1e-5,
+       true},
+      {"stablelm-2-1.6b",
+       "stablelm",
+       2048,
+       24,
+       5632,
+       32,
+       32,
+       64,
+       100352,
+       4096,
+       1e4,
+       1e-5,
+       false,
+       16,
+       {},
+       {"attn_q.bias", "attn_k.bias", "attn_v.bias"}},
+      {"gemma-2b", "gemma", 2048, 18, 16384, 8, 1, 256, 256000, 8192, 1e4, 1e-6,
+       true},
+      {"gemma2-2b", "gemma2", 2304, 26, 9216, 8, 4, 256, 256000, 8192, 1e4,
+       1e-6, true, 0,
+       Keys{{kWindow, 4096}, {kAttentionCap, 50}, {kFinalCap, 30}}},
+      {"gemma3-1b", "gemma3", 1152, 26, 6912, 4, 1, 256, 262144, 32768, 1e6,
+       1e-6, true, 0, Keys{{kWindow, 512}}},
+      {"phi3-mini", "phi3", 3072, 32, 8192, 32, 32, 96, 32064, 4096, 1e4, 1e-5,
+       false, 0, Keys{{kWindow, 2047}}},
+      {"granite-3-2b", "granite", 2048, 40, 8192, 32, 8, 64, 49155, 4096, 1e4,
+       1e-5, true, 0,
+       Keys{{"attention.scale", 0.015625},
+            {"embedding_scale", 12},
+            {"residual_scale", 0.22},
+            {"logit_scale", 8}}},
+      {"olmo2-1b", "olmo2", 2048, 16, 8192, 16, 16, 128, 100352, 4096, 5e5,
+       1e-6, false},
+  };
+  return *shapes;
+}
 
 constexpr int64_t kControlAndByteTokens = 259;
 constexpr int64_t kMaxDimension = int64_t{1} << 24;
@@ -66,6 +112,9 @@ class ShapeReader {
     Integer("context_length", &shape_.context_length);
     Number("rope_freq_base", &shape_.rope_freq_base);
     Number("norm_epsilon", &shape_.norm_epsilon);
+    Integer("rope_dimension_count", &shape_.rope_dimension_count);
+    Numbers("keys", &shape_.keys);
+    Texts("optional_tensors", &shape_.optional_tensors);
     if (const Json* value = Take("tied_output")) {
       if (value->is_boolean()) {
         shape_.tied_output = value->get<bool>();
@@ -113,6 +162,25 @@ class ShapeReader {
     *out = value->get<double>();
   }
 
+  void Numbers(const char* key, std::map<std::string, double>* out) {
+    const Json* value = Take(key);
+    if (value == nullptr) return;
+    if (!value->is_object()) return Fail(key, "an object of numbers");
+    for (const auto& [name, number] : value->items()) {
+      if (!number.is_number()) return Fail(key, "an object of numbers");
+      (*out)[name] = number.get<double>();
+    }
+  }
+  void Texts(const char* key, std::vector<std::string>* out) {
+    const Json* value = Take(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) return Fail(key, "an array of strings");
+    for (const Json& text : *value) {
+      if (!text.is_string()) return Fail(key, "an array of strings");
+      out->push_back(text.get<std::string>());
+    }
+  }
+
   const std::string path_;
   const Json& json_;
   ModelShape shape_;
@@ -145,11 +213,6 @@ absl::Status CheckRange(absl::string_view where, const char* key, int64_t value,
 }
 
 absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
-  if (shape->architecture != "llama" && shape->architecture != "qwen2") {
-    return ShapeError(where,
-                      absl::StrCat("architecture is \"", shape->architecture,
-                                   "\": use llama or qwen2"));
-  }
   if (shape->head_count_kv == 0) shape->head_count_kv = shape->head_count;
   const struct {
     const char* key;
@@ -185,6 +248,15 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
   if (shape->key_length % 2 != 0) {
     return ShapeError(where, "key_length must be even: RoPE turns pairs");
   }
+  if (shape->rope_dimension_count == 0) {
+    shape->rope_dimension_count = shape->key_length;
+  }
+  if (shape->rope_dimension_count < 2 ||
+      shape->rope_dimension_count > shape->key_length ||
+      shape->rope_dimension_count % 2 != 0) {
+    return ShapeError(
+        where, "rope_dimension_count must be even and at most key_length");
+  }
   if (shape->embedding_length *
           std::max(shape->vocabulary_size,
                    std::max(shape->feed_forward_length,
@@ -203,6 +275,12 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
 
 }  // namespace
 
+std::vector<std::string> ModelShapeNames() {
+  std::vector<std::string> names;
+  for (const ModelShape& shape : Shapes()) names.push_back(shape.name);
+  return names;
+}
+
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view name_or_path) {
   ModelShape shape;
   if (absl::EndsWith(name_or_path, ".json")) {
@@ -210,16 +288,14 @@ absl::StatusOr<ModelShape> FindModelShape(absl::string_view name_or_path) {
     if (!read.ok()) return read.status();
     shape = *std::move(read);
   } else {
-    for (const ModelShape& known : kShapes) {
+    for (const ModelShape& known : Shapes()) {
       if (known.name == name_or_path) shape = known;
     }
     if (shape.name.empty()) {
-      const auto name = [](std::string* out, const ModelShape& known) {
-        out->append(known.name);
-      };
-      return absl::InvalidArgumentError(absl::StrCat(
-          "unknown shape: \"", name_or_path, "\": use ",
-          absl::StrJoin(kShapes, " ", name), " or a file that ends in .json"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown shape: \"", name_or_path, "\": use ",
+                       absl::StrJoin(ModelShapeNames(), " "),
+                       " or a file that ends in .json"));
     }
   }
   const absl::Status status = CheckShape(name_or_path, &shape);

@@ -1,15 +1,19 @@
-// A list of tensors by shape, then pools of blocks, then random picks from
-// them.
+// A list of tensors by what the architecture asks for, then pools of blocks,
+// then random picks from them.
 
 #include "loaders/synthesize.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "loaders/architectures/architecture.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/model_shape.h"
 #include "loaders/quantization_mix.h"
@@ -61,49 +65,116 @@ struct TensorPlan {
 
 float InverseRoot(int64_t n) { return 1.0f / std::sqrt(static_cast<float>(n)); }
 
-// Every tensor of the architecture, in the order files have them.
-std::vector<TensorPlan> PlanTensors(const ModelShape& shape) {
-  const int64_t width = shape.embedding_length;
-  const int64_t ffn = shape.feed_forward_length;
-  const int64_t q_rows = shape.head_count * shape.key_length;
-  const int64_t kv_rows = shape.head_count_kv * shape.key_length;
-  const float branch = InverseRoot(2 * shape.block_count);
-
-  std::vector<TensorPlan> plan;
-  const auto matrix = [&](std::string name, int64_t columns, int64_t rows,
-                          float factor) {
-    plan.push_back({absl::StrCat(name, ".weight"),
-                    {columns, rows},
-                    0.0f,
-                    factor * InverseRoot(columns)});
+// How large the numbers of a tensor are, by what its name says that it is.
+TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
+  const std::string& name = tensor.name;
+  TensorPlan plan = {name, tensor.dims, 0.0f, InverseRoot(tensor.dims[0])};
+  const auto has = [&name](const char* part) {
+    return absl::StrContains(name, part);
   };
-  const auto norm = [&](std::string name) {
-    plan.push_back({absl::StrCat(name, ".weight"), {width}, 1.0f, 0.1f});
-  };
-  const auto bias = [&](std::string name, int64_t rows) {
-    if (shape.architecture != "qwen2") return;
-    plan.push_back({absl::StrCat(name, ".bias"), {rows}, 0.0f, 0.02f});
-  };
-
-  plan.push_back(
-      {"token_embd.weight", {width, shape.vocabulary_size}, 0.0f, 0.02f});
-  for (int64_t layer = 0; layer < shape.block_count; ++layer) {
-    const std::string block = absl::StrCat("blk.", layer, ".");
-    norm(block + "attn_norm");
-    matrix(block + "attn_q", width, q_rows, 1.0f);
-    bias(block + "attn_q", q_rows);
-    matrix(block + "attn_k", width, kv_rows, 1.0f);
-    bias(block + "attn_k", kv_rows);
-    matrix(block + "attn_v", width, kv_rows, 1.0f);
-    bias(block + "attn_v", kv_rows);
-    matrix(block + "attn_output", q_rows, width, branch);
-    norm(block + "ffn_norm");
-    matrix(block + "ffn_gate", width, ffn, 1.0f);
-    matrix(block + "ffn_up", width, ffn, 1.0f);
-    matrix(block + "ffn_down", ffn, width, branch);
+  if (has("_embd.") || has("token_types.")) {
+    plan.deviation = 0.02f;
+  } else if (has(".bias")) {
+    plan.deviation = 0.02f;
+  } else if (has("_norm.") || has("rope_f")) {
+    plan.mean = 1.0f;
+    plan.deviation = 0.1f;
+  } else if (has(".attn_output.") || has(".ffn_down")) {
+    plan.deviation *= InverseRoot(2 * block_count);
   }
-  norm("output_norm");
-  if (!shape.tied_output) matrix("output", width, shape.vocabulary_size, 1.0f);
+  return plan;
+}
+
+// What a builder asks for, in the order in which it asks: the tensors of a
+// model of this shape.
+class TensorList : public TensorSource {
+ public:
+  explicit TensorList(const ModelShape& shape) : shape_(shape) {}
+
+  const std::deque<GgufTensor>& tensors() const { return tensors_; }
+
+  absl::StatusOr<const GgufTensor*> Require(
+      absl::string_view name, absl::Span<const int64_t> dims) override {
+    for (const GgufTensor& known : tensors_) {
+      if (known.name == name) return &known;
+    }
+    GgufTensor tensor;
+    tensor.name = std::string(name);
+    tensor.dims.assign(dims.begin(), dims.end());
+    tensors_.push_back(std::move(tensor));
+    return &tensors_.back();
+  }
+
+  absl::StatusOr<const GgufTensor*> Optional(
+      absl::string_view name, absl::Span<const int64_t> dims) override {
+    bool has = name == "output.weight" && !shape_.tied_output;
+    for (const std::string& end : shape_.optional_tensors) {
+      has |= absl::EndsWith(name, end);
+    }
+    if (has) return Require(name, dims);
+    return static_cast<const GgufTensor*>(nullptr);
+  }
+
+  absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
+
+ private:
+  const ModelShape& shape_;
+  std::deque<GgufTensor> tensors_;
+};
+
+double NumberOr(const ModelShape& shape, absl::string_view key,
+                double otherwise) {
+  const auto found = shape.keys.find(std::string(key));
+  return found == shape.keys.end() ? otherwise : found->second;
+}
+
+// What tensors depend on, of what a file of this shape would say.
+ModelConfig ConfigOf(const ModelShape& shape, const ModelTraits& traits) {
+  ModelConfig config;
+  config.architecture = shape.architecture;
+  config.context_length = config.trained_context_length = shape.context_length;
+  config.embedding_length = shape.embedding_length;
+  config.block_count = shape.block_count;
+  config.feed_forward_length = shape.feed_forward_length;
+  config.head_count = shape.head_count;
+  config.head_count_kv = shape.head_count_kv;
+  config.key_length = config.value_length = shape.key_length;
+  config.vocabulary_size = shape.vocabulary_size;
+  config.norm_epsilon = static_cast<float>(shape.norm_epsilon);
+  config.rope_dimension_count = shape.rope_dimension_count;
+  config.rope_freq_base = static_cast<float>(shape.rope_freq_base);
+  const auto integer = [&shape](const char* key, int64_t otherwise) {
+    return static_cast<int64_t>(
+        NumberOr(shape, key, static_cast<double>(otherwise)));
+  };
+  config.encoder = traits.encoder;
+  config.expert_count = integer("expert_count", 0);
+  config.expert_used_count = integer("expert_used_count", 1);
+  config.expert_feed_forward_length =
+      integer("expert_feed_forward_length", shape.feed_forward_length);
+  config.shared_feed_forward_length =
+      integer("expert_shared_feed_forward_length", 0);
+  for (const ModelKey& key : traits.keys) {
+    config.numbers.emplace(key.name, NumberOr(shape, key.name, key.otherwise));
+  }
+  return config;
+}
+
+// Every tensor of the architecture, in the order in which its builder asks.
+absl::StatusOr<std::vector<TensorPlan>> PlanTensors(
+    const ModelShape& shape, const Architecture& architecture) {
+  TensorList list(shape);
+  const ModelConfig config = ConfigOf(shape, architecture.traits);
+  const GraphOptions options;
+  Graph graph;
+  graph.bounds = {1, 1, 1};
+  ModelBuilder builder(&list, config, options, &graph);
+  architecture.build(builder);
+  if (absl::Status s = builder.Finish(); !s.ok()) return s;
+  std::vector<TensorPlan> plan;
+  for (const GgufTensor& tensor : list.tensors()) {
+    plan.push_back(PlanOf(tensor, shape.block_count));
+  }
   return plan;
 }
 
@@ -133,7 +204,9 @@ class BlockPools {
 
 absl::Status WriteVector(const TensorPlan& tensor, Random random,
                          const GgufWriter::Sink& sink) {
-  std::vector<float> values(static_cast<size_t>(tensor.dims[0]));
+  int64_t elements = 1;
+  for (int64_t dim : tensor.dims) elements *= dim;
+  std::vector<float> values(static_cast<size_t>(elements));
   for (float& value : values) {
     value = tensor.mean + tensor.deviation * random.Normal();
   }
@@ -147,7 +220,8 @@ absl::Status WriteMatrix(const TensorPlan& tensor, DType type, Random random,
       pools->Get(type, tensor.deviation);
   if (!pool.ok()) return pool.status();
   // Of types without blocks, 32 elements at a time where they come out even.
-  const int64_t elements = tensor.dims[0] * tensor.dims[1];
+  int64_t elements = 1;
+  for (int64_t dim : tensor.dims) elements *= dim;
   const int64_t block = Info(type).block_elements > 1
                             ? Info(type).block_elements
                         : elements % 32 == 0 ? 32
@@ -170,12 +244,17 @@ absl::Status WriteMatrix(const TensorPlan& tensor, DType type, Random random,
   return absl::OkStatus();
 }
 
-void AddMetadata(const ModelShape& shape, GgufWriter* writer) {
+void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
+                 GgufWriter* writer) {
   writer->SetString("general.architecture", shape.architecture);
   writer->SetString("general.name", absl::StrCat("synthetic ", shape.name));
-  const auto set = [&](const char* key, int64_t value) {
+  const auto set = [&](absl::string_view key, int64_t value) {
     writer->SetUint32(absl::StrCat(shape.architecture, ".", key),
                       static_cast<uint32_t>(value));
+  };
+  const auto set_float = [&](absl::string_view key, double value) {
+    writer->SetFloat32(absl::StrCat(shape.architecture, ".", key),
+                       static_cast<float>(value));
   };
   set("context_length", shape.context_length);
   set("embedding_length", shape.embedding_length);
@@ -183,17 +262,26 @@ void AddMetadata(const ModelShape& shape, GgufWriter* writer) {
   set("feed_forward_length", shape.feed_forward_length);
   set("attention.head_count", shape.head_count);
   set("attention.head_count_kv", shape.head_count_kv);
-  set("rope.dimension_count", shape.key_length);
   set("vocab_size", shape.vocabulary_size);
   if (shape.key_length * shape.head_count != shape.embedding_length) {
     set("attention.key_length", shape.key_length);
     set("attention.value_length", shape.key_length);
   }
-  writer->SetFloat32(
-      absl::StrCat(shape.architecture, ".attention.layer_norm_rms_epsilon"),
-      static_cast<float>(shape.norm_epsilon));
-  writer->SetFloat32(absl::StrCat(shape.architecture, ".rope.freq_base"),
-                     static_cast<float>(shape.rope_freq_base));
+  set_float(traits.norm == ModelTraits::Norm::kRms
+                ? "attention.layer_norm_rms_epsilon"
+                : "attention.layer_norm_epsilon",
+            shape.norm_epsilon);
+  if (traits.rope) {
+    set("rope.dimension_count", shape.rope_dimension_count);
+    set_float("rope.freq_base", shape.rope_freq_base);
+  }
+  for (const auto& [key, value] : shape.keys) {
+    if (value >= 0 && value < 4294967296.0 && value == std::floor(value)) {
+      set(key, static_cast<int64_t>(value));
+    } else {
+      set_float(key, value);
+    }
+  }
 }
 
 }  // namespace
@@ -205,14 +293,24 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   absl::StatusOr<QuantizationMix> mix =
       QuantizationMix::Parse(options.type, options.tensor_types);
   if (!mix.ok()) return mix.status();
-  const std::vector<TensorPlan> plan = PlanTensors(*shape);
+  const Architecture* architecture = FindArchitecture(shape->architecture);
+  if (architecture == nullptr) {
+    std::vector<std::string> known;
+    for (const Architecture* a : AllArchitectures()) known.push_back(a->name);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bad model shape: ", options.shape, ": architecture is \"",
+        shape->architecture, "\": use one of ", absl::StrJoin(known, ", ")));
+  }
+  const absl::StatusOr<std::vector<TensorPlan>> plan =
+      PlanTensors(*shape, *architecture);
+  if (!plan.ok()) return plan.status();
   std::vector<absl::string_view> names;
-  for (const TensorPlan& tensor : plan) names.push_back(tensor.name);
+  for (const TensorPlan& tensor : *plan) names.push_back(tensor.name);
   const absl::Status overrides = mix->CheckOverrides(names);
   if (!overrides.ok()) return overrides;
 
   GgufWriter writer;
-  AddMetadata(*shape, &writer);
+  AddMetadata(*shape, architecture->traits, &writer);
   writer.SetUint32("general.file_type", mix->file_type());
   writer.SetUint32("general.quantization_version", 2);
   AddSyntheticVocabulary(shape->vocabulary_size, &writer);
@@ -225,7 +323,7 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   SynthesizeReport report;
   BlockPools pools(options.seed);
   Random seeds(options.seed);
-  for (const TensorPlan& tensor : plan) {
+  for (const TensorPlan& tensor : *plan) {
     const TypeChoice choice = mix->Choose({tensor.name, tensor.dims}, model);
     const Random random(seeds.Next());
     const DType type = choice.keep ? DType::kF32 : choice.type;
@@ -246,7 +344,9 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
     writer.AddTensor(
         tensor.name, type, tensor.dims,
         [&tensor, &pools, type, random](const GgufWriter::Sink& sink) {
-          if (tensor.dims.size() == 1) return WriteVector(tensor, random, sink);
+          if (tensor.dims.size() == 1 || tensor.mean != 0.0f) {
+            return WriteVector(tensor, random, sink);
+          }
           return WriteMatrix(tensor, type, random, &pools, sink);
         });
   }

@@ -1,5 +1,8 @@
 // `weft synth`: a model of a given shape with random weights, for benchmarks.
 //
+// What tensors there are, the architecture's builder says by asking for them
+// (loaders/architectures): an architecture needs nothing here.
+//
 // Sizes, types, layouts and the scale of the numbers are those of a real model;
 // what it says is noise. Weights are normal, with deviation 1 / sqrt(row
 // length) (the last matrix of a residual branch 1 / sqrt(2 layers) of that, the

@@ -19,21 +19,35 @@
 
 namespace weft {
 
-class WeightReader {
+// Where the tensors of a model come from: a file, or (loaders/synthesize) the
+// model itself, which says by asking what a file of it would have.
+class TensorSource {
  public:
-  // `file` must outlive the reader and the pointers that it gives.
-  explicit WeightReader(const GgufFile& file);
+  virtual ~TensorSource() = default;
 
   // `dims` in GGUF order, row length first; the tensor must have exactly these,
   // but for dimensions of 1 at the end.
   // Taking a tensor twice is fine (a tied embedding).
-  absl::StatusOr<const GgufTensor*> Require(absl::string_view name,
-                                            absl::Span<const int64_t> dims);
+  virtual absl::StatusOr<const GgufTensor*> Require(
+      absl::string_view name, absl::Span<const int64_t> dims) = 0;
+  // Null when there is no such tensor; another shape is an error here too.
+  virtual absl::StatusOr<const GgufTensor*> Optional(
+      absl::string_view name, absl::Span<const int64_t> dims) = 0;
+  // An error when there are tensors that were never taken.
+  virtual absl::Status CheckAllUsed() const = 0;
+};
+
+class WeightReader : public TensorSource {
+ public:
+  // `file` must outlive the reader and the pointers that it gives.
+  explicit WeightReader(const GgufFile& file);
+
+  absl::StatusOr<const GgufTensor*> Require(
+      absl::string_view name, absl::Span<const int64_t> dims) override;
   absl::StatusOr<const GgufTensor*> Require(
       absl::string_view name, std::initializer_list<int64_t> dims);
-  // Null when there is no such tensor; another shape is an error here too.
-  absl::StatusOr<const GgufTensor*> Optional(absl::string_view name,
-                                             absl::Span<const int64_t> dims);
+  absl::StatusOr<const GgufTensor*> Optional(
+      absl::string_view name, absl::Span<const int64_t> dims) override;
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, std::initializer_list<int64_t> dims);
 
@@ -41,7 +55,7 @@ class WeightReader {
   // RoPE frequencies that old converters stored in every block do not count
   // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the
   // metadata.
-  absl::Status CheckAllUsed() const;
+  absl::Status CheckAllUsed() const override;
 
  private:
   const GgufFile& file_;

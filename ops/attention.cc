@@ -1,5 +1,6 @@
 // attention_scores, softmax, attention_values, and attention, which is the
 // three in one (Vaswani et al. 2017; grouped queries: Ainslie et al. 2023).
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -31,6 +32,13 @@ absl::Status CheckQuery(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "keys"));
   WEFT_RETURN_IF_ERROR(CheckHeads(graph, node, 1));
   WEFT_RETURN_IF_ERROR(WantFloat(node, "scale", 0));
+  if (node.attributes.Has("window")) {
+    WEFT_RETURN_IF_ERROR(
+        WantInt(node, "window", 1, std::numeric_limits<int32_t>::max()));
+  }
+  if (node.attributes.Has("softcap")) {
+    WEFT_RETURN_IF_ERROR(WantFloat(node, "softcap", 0));
+  }
   const Shape& q = OperandType(graph, node, 0).shape;
   const int64_t want =
       node.attributes.Int("heads") * OperandType(graph, node, 1).shape[2].value;
@@ -99,7 +107,8 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
        Dim::Number(node.attributes.Int("heads") * values.shape[2].value)})};
 }
 
-// Scores of one row and head against positions 0 .. position.
+// Scores of one row and head against positions 0 .. position: -inf before its
+// window.
 std::vector<double> ScoreRow(const ReferenceCall& call,
                              const std::vector<double>& q, int64_t head,
                              int32_t slot, int32_t position) {
@@ -107,14 +116,19 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
   const int64_t head_dim = keys.shape[2].value;
   const int64_t group = call.node.attributes.Int("heads") / keys.shape[1].value;
   const double scale = call.node.attributes.Float("scale");
-  std::vector<double> scores(position + 1);
-  for (int32_t s = 0; s <= position; ++s) {
+  const double softcap = call.node.attributes.Float("softcap");
+  const int64_t window = call.node.attributes.Int("window", position + 1);
+  const int64_t first = std::max<int64_t>(0, position + 1 - window);
+  std::vector<double> scores(position + 1,
+                             -std::numeric_limits<double>::infinity());
+  for (int64_t s = first; s <= position; ++s) {
     double sum = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
       sum += q[head * head_dim + d] *
              ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
     }
     scores[s] = sum * scale;
+    if (softcap > 0) scores[s] = softcap * std::tanh(scores[s] / softcap);
   }
   return scores;
 }
@@ -213,11 +227,16 @@ void RunAttention(const ReferenceCall& call) {
   }
 }
 
-// Against the whole context bound: an upper estimate.
+// Against the whole context bound, or the window: an upper estimate.
+int64_t PositionsSeen(const Node& node, const Bounds& bounds) {
+  return std::min(bounds.context,
+                  node.attributes.Int("window", bounds.context));
+}
+
 int64_t ScoreOperations(const Graph& graph, const Node& node,
                         const Bounds& bounds) {
   return 2 * OperandType(graph, node, 0).shape.Elements(bounds) *
-         bounds.context;
+         PositionsSeen(node, bounds);
 }
 
 int64_t ValueOperations(const Graph& graph, const Node& node,
@@ -231,7 +250,7 @@ int64_t AttentionOperations(const Graph& graph, const Node& node,
   const int64_t elements =
       OperandType(graph, node, 0).shape.Elements(bounds) +
       graph.value(node.outputs[0]).type.shape.Elements(bounds);
-  return CappedProduct(2 * elements, bounds.context);
+  return CappedProduct(2 * elements, PositionsSeen(node, bounds));
 }
 
 int64_t SoftmaxOperations(const Graph& graph, const Node& node,

@@ -33,17 +33,22 @@ ValueId GraphBuilder::Embed(ValueId ids, ValueId table) {
   return Add("embed", {ids, table});
 }
 
-ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps) {
+ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps,
+                              int64_t heads) {
   Attributes attributes;
   attributes.Set("eps", eps);
+  if (heads != 1) attributes.Set("heads", heads);
   return Add("rms_norm", {x, weight}, std::move(attributes));
 }
 
 ValueId GraphBuilder::LayerNorm(ValueId x, ValueId weight, ValueId bias,
-                                double eps) {
+                                double eps, int64_t heads) {
   Attributes attributes;
   attributes.Set("eps", eps);
-  return Add("layer_norm", {x, weight, bias}, std::move(attributes));
+  if (heads != 1) attributes.Set("heads", heads);
+  std::vector<ValueId> inputs = {x, weight};
+  if (bias != kNone) inputs.push_back(bias);
+  return Add("layer_norm", std::move(inputs), std::move(attributes));
 }
 
 ValueId GraphBuilder::Matmul(ValueId x, ValueId weight) {
@@ -53,6 +58,18 @@ ValueId GraphBuilder::Matmul(ValueId x, ValueId weight) {
 ValueId GraphBuilder::Add(ValueId a, ValueId b) { return Add("add", {a, b}); }
 
 ValueId GraphBuilder::Mul(ValueId a, ValueId b) { return Add("mul", {a, b}); }
+
+ValueId GraphBuilder::Scale(ValueId x, double factor) {
+  Attributes attributes;
+  attributes.Set("factor", factor);
+  return Add("scale", {x}, std::move(attributes));
+}
+
+ValueId GraphBuilder::Softcap(ValueId x, double cap) {
+  Attributes attributes;
+  attributes.Set("cap", cap);
+  return Add("softcap", {x}, std::move(attributes));
+}
 
 ValueId GraphBuilder::Silu(ValueId x) { return Add("silu", {x}); }
 
@@ -70,6 +87,11 @@ ValueId GraphBuilder::Rope(ValueId x, ValueId positions,
   attributes.Set("base", options.base);
   attributes.Set("scale", options.scale);
   attributes.Set("style", std::string(options.style));
+  if (options.magnitude != 1) attributes.Set("magnitude", options.magnitude);
+  if (options.ramp_end > 0) {
+    attributes.Set("ramp_begin", options.ramp_begin);
+    attributes.Set("ramp_end", options.ramp_end);
+  }
   std::vector<ValueId> inputs = {x, positions};
   if (options.factors != kNone) inputs.push_back(options.factors);
   return Add("rope", std::move(inputs), std::move(attributes));
@@ -82,10 +104,12 @@ ValueId GraphBuilder::KvWrite(ValueId state, ValueId x, ValueId positions,
 
 ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
                                       ValueId positions, ValueId sequence,
-                                      int64_t heads, double scale) {
+                                      const AttentionOptions& options) {
   Attributes attributes;
-  attributes.Set("heads", heads);
-  attributes.Set("scale", scale);
+  attributes.Set("heads", options.heads);
+  attributes.Set("scale", options.scale);
+  if (options.window > 0) attributes.Set("window", options.window);
+  if (options.softcap > 0) attributes.Set("softcap", options.softcap);
   return Add("attention_scores", {q, keys, positions, sequence},
              std::move(attributes));
 }

@@ -21,6 +21,18 @@ struct RopeOptions {
   double scale = 1;                   // of positions
   const char* style = "interleaved";  // or "halves"
   ValueId factors = kNone;            // f32[rope_dims / 2], divides frequencies
+  double magnitude = 1;               // of sines and cosines
+  // YaRN, where ramp_end is above 0: pairs up to ramp_begin are not scaled,
+  // those from ramp_end on are, and in between less and less are not.
+  double ramp_begin = 0;
+  double ramp_end = 0;
+};
+
+struct AttentionOptions {
+  int64_t heads = 0;
+  double scale = 1;    // of scores
+  int64_t window = 0;  // positions that a row sees, its own the last; 0: all
+  double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
 };
 
 // The results of top_k.
@@ -41,18 +53,22 @@ class GraphBuilder {
   void Name(std::string name) { name_ = std::move(name); }
 
   ValueId Embed(ValueId ids, ValueId table);
-  ValueId RmsNorm(ValueId x, ValueId weight, double eps);
-  ValueId LayerNorm(ValueId x, ValueId weight, ValueId bias, double eps);
+  // Of each of `heads` equal parts of a row by itself. `bias` may be kNone.
+  ValueId RmsNorm(ValueId x, ValueId weight, double eps, int64_t heads = 1);
+  ValueId LayerNorm(ValueId x, ValueId weight, ValueId bias, double eps,
+                    int64_t heads = 1);
   ValueId Matmul(ValueId x, ValueId weight);
   ValueId Add(ValueId a, ValueId b);
   ValueId Mul(ValueId a, ValueId b);
+  ValueId Scale(ValueId x, double factor);
+  ValueId Softcap(ValueId x, double cap);  // cap * tanh(x / cap)
   ValueId Silu(ValueId x);
   ValueId Gelu(ValueId x, const char* approximation);  // "none", "tanh"
   ValueId Rope(ValueId x, ValueId positions, const RopeOptions& options);
   ValueId KvWrite(ValueId state, ValueId x, ValueId positions,
                   ValueId sequence);
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
-                          ValueId sequence, int64_t heads, double scale);
+                          ValueId sequence, const AttentionOptions& options);
   ValueId Softmax(ValueId x);
   ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
                           ValueId sequence);

@@ -1,7 +1,8 @@
-// add, mul, silu, sigmoid, gelu, silu_gate: one result element from the same
-// place of each operand. quantize_rows: the same rows, rounded for integer
-// kernels.
+// add, mul, scale, softcap, silu, sigmoid, gelu and the gates silu_gate and
+// gelu_gate: one result element from the same place of each operand.
+// quantize_rows: the same rows, rounded for integer kernels.
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ops/ops.h"
@@ -27,6 +28,21 @@ absl::StatusOr<Types> InferGelu(const Graph& graph, const Node& node) {
   return InferUnary(graph, node);
 }
 
+absl::StatusOr<Types> InferScale(const Graph& graph, const Node& node) {
+  absl::StatusOr<Types> types = InferUnary(graph, node);
+  if (!types.ok()) return types;
+  WEFT_RETURN_IF_ERROR(
+      WantFloat(node, "factor", -std::numeric_limits<double>::max()));
+  return types;
+}
+
+absl::StatusOr<Types> InferSoftcap(const Graph& graph, const Node& node) {
+  absl::StatusOr<Types> types = InferUnary(graph, node);
+  if (!types.ok()) return types;
+  WEFT_RETURN_IF_ERROR(WantFloat(node, "cap", 0));
+  return types;
+}
+
 absl::StatusOr<Types> InferBinary(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
@@ -34,23 +50,15 @@ absl::StatusOr<Types> InferBinary(const Graph& graph, const Node& node) {
   const ValueType& b = OperandType(graph, node, 1);
   const Dim columns = a.shape[a.shape.rank() - 1];
   // Kernels take all but the first dimension for the columns.
-  const bool repeats = node.op != "silu_gate" && a.shape.rank() == 2 &&
-                       b.shape == Shape{columns};
+  const bool gate = node.op == "silu_gate" || node.op == "gelu_gate";
+  const bool repeats =
+      !gate && a.shape.rank() == 2 && b.shape == Shape{columns};
   if (b.dtype != DType::kF32 || !b.layout.empty() ||
       (b.shape != a.shape && !repeats)) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op, " cannot join ", a.ToString(), " and ", b.ToString()));
   }
   return Types{FloatType(a.shape)};
-}
-
-double Silu(double x) { return x / (1.0 + std::exp(-x)); }
-
-double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
-
-double GeluTanh(double x) {
-  const double c = std::sqrt(2.0 / 3.14159265358979323846);
-  return 0.5 * x * (1.0 + std::tanh(c * (x + 0.044715 * x * x * x)));
 }
 
 template <typename F>
@@ -84,6 +92,19 @@ void RunGelu(const ReferenceCall& call) {
   ForEachRow(call,
              [tanh](double a, double) { return tanh ? GeluTanh(a) : Gelu(a); });
 }
+void RunScale(const ReferenceCall& call) {
+  const double factor = call.node.attributes.Float("factor");
+  ForEachRow(call, [factor](double a, double) { return a * factor; });
+}
+void RunSoftcap(const ReferenceCall& call) {
+  const double cap = call.node.attributes.Float("cap");
+  ForEachRow(call,
+             [cap](double a, double) { return cap * std::tanh(a / cap); });
+}
+void RunGeluGate(const ReferenceCall& call) {
+  ForEachRow(call,
+             [](double a, double b) { return RoundToFloat(GeluTanh(a)) * b; });
+}
 void RunSiluGate(const ReferenceCall& call) {
   ForEachRow(call,
              [](double a, double b) { return RoundToFloat(Silu(a)) * b; });
@@ -113,6 +134,12 @@ const OpDef kSigmoidOp = {"sigmoid", true,       false,      FirstOperand,
                           false,     InferUnary, RunSigmoid, nullptr};
 const OpDef kGeluOp = {"gelu", true,      false,   FirstOperand,
                        false,  InferGelu, RunGelu, nullptr};
+const OpDef kScaleOp = {"scale", true,       false,    FirstOperand,
+                        false,   InferScale, RunScale, nullptr};
+const OpDef kSoftcapOp = {"softcap", true,         false,      FirstOperand,
+                          false,     InferSoftcap, RunSoftcap, nullptr};
+const OpDef kGeluGateOp = {"gelu_gate", false,       false,       FirstOperand,
+                           false,       InferBinary, RunGeluGate, nullptr};
 const OpDef kSiluGateOp = {"silu_gate", false,       false,       FirstOperand,
                            false,       InferBinary, RunSiluGate, nullptr};
 const OpDef kQuantizeRowsOp = {"quantize_rows", false,  false,

@@ -86,9 +86,9 @@ absl::StatusOr<MatmulEpilogue> EpilogueOf(const Node& node) {
   if (node.op == kExpertMatmulOp.name) {
     if (!node.attributes.Has("epilogue")) return MatmulEpilogue::kStore;
   } else if (name == "silu_gate") {
-    return MatmulEpilogue::kSiluGate;
+    return MatmulEpilogue::kGate;
   } else if (name == "silu_gate_quantize") {
-    return MatmulEpilogue::kSiluGateQuantize;
+    return MatmulEpilogue::kGateQuantize;
   }
   return absl::InvalidArgumentError(
       absl::StrCat(node.op, " has no epilogue '", name, "'"));
@@ -130,7 +130,7 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
   if (*epilogue == MatmulEpilogue::kStore) {
     return Types{FloatType({x.shape[0], Dim::Number(used * rows)})};
   }
-  const bool quantizes = *epilogue == MatmulEpilogue::kSiluGateQuantize;
+  const bool quantizes = *epilogue == MatmulEpilogue::kGateQuantize;
   if (rows % (quantizes ? 64 : 32) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op, " gate needs whole panels of gate and up rows, found ", rows,

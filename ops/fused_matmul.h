@@ -1,18 +1,21 @@
 // The parts of a fused_matmul node, by name.
 //
-//   fused_matmul(x, weight, [norm], [bias], [residual])
+//   fused_matmul(x, weight, [norm], [norm_bias], [bias], [residual])
 //
-// computes, in this order and with the float operations of the nodes it
+// computes, in this order and with the float operations of the nodes that it
 // replaces:
-//   x' = rms_norm(x, norm) when there is an `eps` attribute
-//   x' = quantize_rows(x') when quantize=1 (only with eps; else x comes
-//   quantised) y = x' weight^T, + bias when bias=1 epilogue "residual": y +
-//   residual
-//            "silu_gate":          silu(gate) * up, where the weight's rows are
-//            16 of
-//                                  gate and 16 of up in turn (interleave_rows)
-//            "silu_gate_quantize": the same, then quantize_rows
-//            absent:               y
+//   x' = rms_norm(x, norm)   where there is an `eps` attribute;
+//        layer_norm(x, norm, [norm_bias])  with norm="layer" too, and the bias
+//                            with norm_bias=1
+//   x' = quantize_rows(x')   with quantize=1 (only with eps; else x comes
+//                            quantised)
+//   y  = x' weight^T         + bias with bias=1
+//   epilogue "residual":     y + residual
+//            "silu_gate":    silu(gate) * up, where the weight's rows are 16 of
+//                            gate and 16 of up in turn (interleave_rows)
+//            "gelu_gate":    the same with gelu, approximated by tanh
+//            "silu_gate_quantize", "gelu_gate_quantize": then quantize_rows
+//            absent:         y
 #pragma once
 
 #include "graph/graph.h"
@@ -26,19 +29,32 @@ struct MatmulParts {
   ValueId weight = kNone;
   // Positions among the operands; -1 when absent.
   int norm = -1;
+  int norm_bias = -1;
   int bias = -1;
   int residual = -1;
+  bool layer_norm = false;  // the norm is LayerNorm, not RMSNorm
   double eps = 0;
   bool quantize = false;
   MatmulEpilogue epilogue = MatmulEpilogue::kStore;
+  GateActivation activation = GateActivation::kSilu;
+};
+
+// The operands behind x and weight; kNone when absent.
+struct MatmulOperands {
+  ValueId norm = kNone;
+  ValueId norm_bias = kNone;
+  ValueId bias = kNone;
+  ValueId residual = kNone;
 };
 
 // Requires a matmul or fused_matmul of a verified graph.
 MatmulParts PartsOf(const Node& node);
+MatmulOperands OperandsOf(const Node& node);
 
-// The node's operands and attributes for these parts.
-void SetParts(const MatmulParts& parts, ValueId norm, ValueId bias,
-              ValueId residual, Node* node);
+// The node's operands and attributes for these parts; positions in `parts` do
+// not matter.
+void SetParts(const MatmulParts& parts, const MatmulOperands& operands,
+              Node* node);
 
 bool IsMatmul(const Node& node);
 

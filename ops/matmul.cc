@@ -15,18 +15,23 @@ using Types = std::vector<ValueType>;
 constexpr struct {
   const char* name;
   MatmulEpilogue epilogue;
+  GateActivation activation = GateActivation::kSilu;
 } kEpilogues[] = {
     {"", MatmulEpilogue::kStore},
     {"residual", MatmulEpilogue::kResidual},
-    {"silu_gate", MatmulEpilogue::kSiluGate},
-    {"silu_gate_quantize", MatmulEpilogue::kSiluGateQuantize},
+    {"silu_gate", MatmulEpilogue::kGate},
+    {"silu_gate_quantize", MatmulEpilogue::kGateQuantize},
+    {"gelu_gate", MatmulEpilogue::kGate, GateActivation::kGeluTanh},
+    {"gelu_gate_quantize", MatmulEpilogue::kGateQuantize,
+     GateActivation::kGeluTanh},
 };
 
 // Kernels read the parts of a plain product too: it must have none.
 absl::Status WantPlain(const Node& node) {
   const MatmulParts parts = PartsOf(node);
-  if (parts.norm < 0 && parts.bias < 0 && parts.residual < 0 &&
-      !parts.quantize && parts.epilogue == MatmulEpilogue::kStore) {
+  if (parts.norm < 0 && parts.norm_bias < 0 && parts.bias < 0 &&
+      parts.residual < 0 && !parts.quantize &&
+      parts.epilogue == MatmulEpilogue::kStore) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -57,7 +62,7 @@ absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 5));
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 6));
   const std::string epilogue = node.attributes.String("epilogue");
   bool known = false;
   for (const auto& row : kEpilogues) known |= epilogue == row.name;
@@ -66,8 +71,8 @@ absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
         absl::StrCat("fused_matmul has no epilogue '", epilogue, "'"));
   }
   const MatmulParts parts = PartsOf(node);
-  const size_t operands =
-      2 + (parts.norm >= 0) + (parts.bias >= 0) + (parts.residual >= 0);
+  const size_t operands = 2 + (parts.norm >= 0) + (parts.norm_bias >= 0) +
+                          (parts.bias >= 0) + (parts.residual >= 0);
   if (node.inputs.size() != operands) {
     return absl::InvalidArgumentError(
         absl::StrCat("fused_matmul has ", node.inputs.size(),
@@ -83,6 +88,18 @@ absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
     WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
     WEFT_RETURN_IF_ERROR(WantFloat(node, "eps", -1e-30));
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, parts.norm, x.shape[1]));
+    const std::string norm = node.attributes.String("norm");
+    if (!norm.empty() && norm != "layer") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fused_matmul has no norm '", norm, "'"));
+    }
+  }
+  if (parts.norm_bias >= 0) {
+    if (parts.norm < 0 || !parts.layer_norm) {
+      return absl::InvalidArgumentError(
+          "fused_matmul norm_bias=1 needs a layer norm");
+    }
+    WEFT_RETURN_IF_ERROR(WantVector(graph, node, parts.norm_bias, x.shape[1]));
   }
   if (parts.quantize && (parts.norm < 0 || !Info(weight.dtype).quantized)) {
     return absl::InvalidArgumentError(
@@ -100,10 +117,10 @@ absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
                        ", want ", (*types)[0].ToString()));
     }
   }
-  if (parts.epilogue == MatmulEpilogue::kSiluGate ||
-      parts.epilogue == MatmulEpilogue::kSiluGateQuantize) {
+  if (parts.epilogue == MatmulEpilogue::kGate ||
+      parts.epilogue == MatmulEpilogue::kGateQuantize) {
     const int64_t rows = weight.shape[0].value;
-    const bool quantizes = parts.epilogue == MatmulEpilogue::kSiluGateQuantize;
+    const bool quantizes = parts.epilogue == MatmulEpilogue::kGateQuantize;
     if (weight.shape[0].symbol != Dim::kNumber ||
         rows % (quantizes ? 64 : 32) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -121,10 +138,14 @@ void RunFusedMatmul(const ReferenceCall& call) {
   const int64_t rows = call.outputs[0].rows;
   const int64_t outputs = call.inputs[1].rows;
   std::vector<std::vector<double>> x(rows), y(rows);
+  std::vector<double> norm, norm_bias(call.inputs[0].columns);
+  if (parts.norm >= 0) norm = ReadRow(call, parts.norm, 0);
+  if (parts.norm_bias >= 0) norm_bias = ReadRow(call, parts.norm_bias, 0);
   for (int64_t r = 0; r < rows; ++r) {
     x[r] = ReadRow(call, 0, r);
     if (parts.norm >= 0) {
-      x[r] = RmsNormRow(x[r], ReadRow(call, parts.norm, 0), parts.eps);
+      x[r] = parts.layer_norm ? LayerNormRow(x[r], norm, norm_bias, parts.eps)
+                              : RmsNormRow(x[r], norm, parts.eps);
       RoundToFloats(&x[r]);
     }
     if (parts.quantize) x[r] = RoundToQuantized(x[r]);
@@ -150,9 +171,10 @@ void RunFusedMatmul(const ReferenceCall& call) {
       std::vector<double> gated(outputs / 2);
       for (int64_t n = 0; n < outputs / 2; ++n) {
         const int64_t gate = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
-        const double g = row[gate];
-        gated[n] =
-            RoundToFloat(g / (1.0 + std::exp(-g))) * row[gate + kPanelRows];
+        const double active = parts.activation == GateActivation::kSilu
+                                  ? Silu(row[gate])
+                                  : GeluTanh(row[gate]);
+        gated[n] = RoundToFloat(active) * row[gate + kPanelRows];
       }
       row = std::move(gated);
     }
@@ -183,34 +205,50 @@ MatmulParts PartsOf(const Node& node) {
   parts.weight = node.inputs[1];
   int next = 2;
   if (node.attributes.Has("eps")) parts.norm = next++;
+  if (node.attributes.Int("norm_bias") != 0) parts.norm_bias = next++;
+  parts.layer_norm = node.attributes.String("norm") == "layer";
   if (node.attributes.Int("bias") != 0) parts.bias = next++;
   parts.eps = node.attributes.Float("eps");
   parts.quantize = node.attributes.Int("quantize") != 0;
   const std::string epilogue = node.attributes.String("epilogue");
   for (const auto& row : kEpilogues) {
-    if (epilogue == row.name) parts.epilogue = row.epilogue;
+    if (epilogue != row.name) continue;
+    parts.epilogue = row.epilogue;
+    parts.activation = row.activation;
   }
   if (parts.epilogue == MatmulEpilogue::kResidual) parts.residual = next++;
   return parts;
 }
 
-void SetParts(const MatmulParts& parts, ValueId norm, ValueId bias,
-              ValueId residual, Node* node) {
+MatmulOperands OperandsOf(const Node& node) {
+  const MatmulParts parts = PartsOf(node);
+  const auto at = [&node](int operand) {
+    return operand < 0 ? kNone : node.inputs[operand];
+  };
+  return {at(parts.norm), at(parts.norm_bias), at(parts.bias),
+          at(parts.residual)};
+}
+
+void SetParts(const MatmulParts& parts, const MatmulOperands& operands,
+              Node* node) {
   node->op = kFusedMatmulOp.name;
   node->attributes = Attributes();
   node->inputs = {parts.x, parts.weight};
-  if (norm != kNone) {
-    node->inputs.push_back(norm);
+  const auto add = [node](ValueId operand) {
+    if (operand != kNone) node->inputs.push_back(operand);
+    return operand != kNone;
+  };
+  if (add(operands.norm)) {
     node->attributes.Set("eps", parts.eps);
+    if (parts.layer_norm) node->attributes.Set("norm", std::string("layer"));
     if (parts.quantize) node->attributes.Set("quantize", int64_t{1});
   }
-  if (bias != kNone) {
-    node->inputs.push_back(bias);
-    node->attributes.Set("bias", int64_t{1});
-  }
-  if (residual != kNone) node->inputs.push_back(residual);
+  if (add(operands.norm_bias)) node->attributes.Set("norm_bias", int64_t{1});
+  if (add(operands.bias)) node->attributes.Set("bias", int64_t{1});
+  add(operands.residual);
   for (const auto& row : kEpilogues) {
-    if (row.epilogue == parts.epilogue && *row.name != '\0') {
+    if (row.epilogue == parts.epilogue && row.activation == parts.activation &&
+        *row.name != '\0') {
       node->attributes.Set("epilogue", std::string(row.name));
     }
   }
@@ -219,7 +257,7 @@ void SetParts(const MatmulParts& parts, ValueId norm, ValueId bias,
 const OpDef kMatmulOp = {
     "matmul", true,        false,          nullptr,
     false,    InferMatmul, RunFusedMatmul, MatmulOperations};
-// Operand 4 at most is the residual; which one is known from the node, so
+// The last operand may be the residual; which one is known from the node, so
 // sharing its memory is the business of passes/lifetimes.
 const OpDef kFusedMatmulOp = {"fused_matmul",
                               false,

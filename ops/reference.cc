@@ -186,6 +186,30 @@ std::vector<double> RmsNormRow(const std::vector<double>& x,
   return y;
 }
 
+std::vector<double> LayerNormRow(const std::vector<double>& x,
+                                 const std::vector<double>& weight,
+                                 const std::vector<double>& bias, double eps) {
+  double mean = 0, variance = 0;
+  for (double v : x) mean += v;
+  mean /= x.size();
+  for (double v : x) variance += (v - mean) * (v - mean);
+  const double inverse = 1.0 / std::sqrt(variance / x.size() + eps);
+  std::vector<double> y(x.size());
+  for (size_t k = 0; k < x.size(); ++k) {
+    y[k] = (x[k] - mean) * inverse * weight[k] + bias[k];
+  }
+  return y;
+}
+
+double Silu(double x) { return x / (1.0 + std::exp(-x)); }
+
+double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
+
+double GeluTanh(double x) {
+  const double c = std::sqrt(2.0 / 3.14159265358979323846);
+  return 0.5 * x * (1.0 + std::tanh(c * (x + 0.044715 * x * x * x)));
+}
+
 absl::Status WantOperands(const Node& node, int least, int most) {
   const int n = static_cast<int>(node.inputs.size());
   if (n >= least && n <= most) return absl::OkStatus();

@@ -51,6 +51,17 @@ void WriteKv(const ValueType& type, const KvState& state, int32_t slot,
 std::vector<double> RmsNormRow(const std::vector<double>& x,
                                const std::vector<double>& weight, double eps);
 
+// (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias.
+std::vector<double> LayerNormRow(const std::vector<double>& x,
+                                 const std::vector<double>& weight,
+                                 const std::vector<double>& bias, double eps);
+
+// Activations: x sigmoid(x), and x Phi(x), Phi the normal distribution or its
+// approximation by tanh (sources: ops/kernels/vector.h).
+double Silu(double x);
+double Gelu(double x);
+double GeluTanh(double x);
+
 // --- Rules.
 
 absl::Status WantOperands(const Node& node, int least, int most);

@@ -30,6 +30,14 @@ absl::Status CheckRope(const Graph& graph, const Node& node, int x,
   }
   WEFT_RETURN_IF_ERROR(WantFloat(node, "base", 0));
   WEFT_RETURN_IF_ERROR(WantFloat(node, "scale", 0));
+  if (node.attributes.Has("magnitude")) {
+    WEFT_RETURN_IF_ERROR(WantFloat(node, "magnitude", 0));
+  }
+  if (node.attributes.Has("ramp_begin") || node.attributes.Has("ramp_end")) {
+    WEFT_RETURN_IF_ERROR(WantFloat(node, "ramp_begin", -1e-30));
+    WEFT_RETURN_IF_ERROR(
+        WantFloat(node, "ramp_end", node.attributes.Float("ramp_begin")));
+  }
   const std::string style = node.attributes.String("style");
   if (style != "interleaved" && style != "halves") {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -87,16 +95,26 @@ void RotateRow(const Node& node, double position,
   const int64_t rope_dims = node.attributes.Int("rope_dims");
   const double base = node.attributes.Float("base");
   const double scale = node.attributes.Float("scale");
+  const double magnitude = node.attributes.Float("magnitude", 1);
+  const double ramp_begin = node.attributes.Float("ramp_begin");
+  const double ramp_end = node.attributes.Float("ramp_end");
   const bool halves = node.attributes.String("style") == "halves";
   for (size_t head = 0; head < row->size(); head += head_dim) {
     for (int64_t i = 0; i < rope_dims / 2; ++i) {
       double frequency = std::pow(base, -2.0 * i / rope_dims);
       if (!factors.empty()) frequency /= factors[i];
-      const double angle = position * scale * frequency;
+      double scaled = 1;  // how far towards `scale`
+      if (ramp_end > 0) {
+        scaled = (i - ramp_begin) / (ramp_end - ramp_begin);
+        scaled = std::fmin(1, std::fmax(0, scaled));
+      }
+      const double angle = position * (1 + (scale - 1) * scaled) * frequency;
       double& a = (*row)[head + (halves ? i : 2 * i)];
       double& b = (*row)[head + (halves ? i + rope_dims / 2 : 2 * i + 1)];
-      const double rotated = a * std::cos(angle) - b * std::sin(angle);
-      b = a * std::sin(angle) + b * std::cos(angle);
+      const double cosine = magnitude * std::cos(angle);
+      const double sine = magnitude * std::sin(angle);
+      const double rotated = a * cosine - b * sine;
+      b = a * sine + b * cosine;
       a = rotated;
     }
   }

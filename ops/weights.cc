@@ -52,14 +52,16 @@ absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<Types> InferInterleave(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
+  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 2));
   absl::StatusOr<Types> types = InferConcat(graph, node);
   if (!types.ok()) return types;
   const ValueType& a = OperandType(graph, node, 0);
-  if (!(a == OperandType(graph, node, 1)) || a.shape.rank() != 2 ||
-      a.shape[0].value % kPanelRows != 0) {
+  const bool alike =
+      node.inputs.size() == 1 || a == OperandType(graph, node, 1);
+  if (!alike || a.shape.rank() != 2 ||
+      (*types)[0].shape[0].value % (2 * kPanelRows) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "interleave_rows wants two weights alike of whole panels, found ",
+        "interleave_rows wants two halves alike of whole panels, found ",
         a.ToString()));
   }
   return types;

@@ -20,15 +20,17 @@
 namespace weft {
 namespace {
 
-// Whether those ops alone read the value. They take slices; other readers may
-// want rows without gaps, and a graph output cannot be a slice.
+// Whether those ops alone read the value, or norms of heads on the way to them.
+// They take slices; other readers may want rows without gaps, and a graph
+// output cannot be a slice.
 bool FeedsAttention(const Graph& graph, ValueId value) {
   const std::vector<NodeId> users = graph.Users(value);
   return !users.empty() && !graph.IsOutput(value) &&
          std::all_of(users.begin(), users.end(), [&](NodeId user) {
            const std::string& op = graph.node(user).op;
            return op == "rope" || op == "kv_write" || op == "rope_kv_write" ||
-                  op == "attention" || op == "attention_scores";
+                  op == "attention" || op == "attention_scores" ||
+                  op == "rms_norm" || op == "layer_norm";
          });
 }
 

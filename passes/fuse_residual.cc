@@ -25,10 +25,11 @@ void Fuse(Graph& graph, NodeId add, NodeId product, ValueId bias,
           ValueId residual) {
   const Node matmul = graph.node(product);
   MatmulParts parts = PartsOf(matmul);
-  const ValueId norm = parts.norm < 0 ? kNone : matmul.inputs[parts.norm];
-  if (parts.bias >= 0) bias = matmul.inputs[parts.bias];
+  MatmulOperands operands = OperandsOf(matmul);
+  if (bias != kNone) operands.bias = bias;
+  operands.residual = residual;
   if (residual != kNone) parts.epilogue = MatmulEpilogue::kResidual;
-  SetParts(parts, norm, bias, residual, &graph.node(add));
+  SetParts(parts, operands, &graph.node(add));
   graph.node(add).name = matmul.name;
 }
 

@@ -19,7 +19,9 @@ void JoinProducts(Graph& graph, const std::vector<Product>& products,
   Node joined{"matmul", {x, weight}, {}, {}, name};
   if (products[0].bias != kNone) {
     const ValueId bias = InsertBefore(graph, first, biases);
-    SetParts(PartsOf(joined), kNone, bias, kNone, &joined);
+    MatmulOperands operands;
+    operands.bias = bias;
+    SetParts(PartsOf(joined), operands, &joined);
   }
   const ValueId all = InsertBefore(graph, first, joined);
   int64_t begin = 0;

@@ -116,14 +116,21 @@ absl::StatusOr<int64_t> Peak(const Graph& graph) {
 }  // namespace
 
 absl::Status Schedule(Graph& graph, const PassOptions&) {
-  const std::vector<NodeId> order = graph.order();
-  const absl::StatusOr<int64_t> before = Peak(graph);
-  if (!before.ok()) return before.status();
-  graph.SetOrder(Scheduler(graph).Run());
-  const absl::StatusOr<int64_t> after = Peak(graph);
-  if (!after.ok()) return after.status();
-  if (*after >= *before) graph.SetOrder(order);
-  return absl::OkStatus();
+  absl::StatusOr<int64_t> peak = Peak(graph);
+  if (!peak.ok()) return peak.status();
+  // The order it begins with decides among equals: what it found may lead to
+  // something better still.
+  while (true) {
+    const std::vector<NodeId> order = graph.order();
+    graph.SetOrder(Scheduler(graph).Run());
+    const absl::StatusOr<int64_t> after = Peak(graph);
+    if (!after.ok()) return after.status();
+    if (*after >= *peak) {
+      graph.SetOrder(order);
+      return absl::OkStatus();
+    }
+    peak = after;
+  }
 }
 
 }  // namespace weft

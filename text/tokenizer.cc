@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,22 @@ constexpr absl::string_view kEndOfGeneration[] = {
     "<|END_OF_TURN_TOKEN|>",
     "<｜end▁of▁sentence｜>",
 };
+
+// Phi-3's vocabulary, which files do not name: SentencePiece with this token.
+// Its added tokens take the white space behind them, but for these.
+constexpr absl::string_view kTokenOfPhi3 = "<|assistant|>";
+constexpr absl::string_view kTakeNoSpace[] = {"<unk>", "<s>", "<|endoftext|>"};
+
+bool TakesSpace(const Vocabulary& vocabulary, int32_t id) {
+  return std::find(std::begin(kTakeNoSpace), std::end(kTakeNoSpace),
+                   vocabulary.tokens(id)) == std::end(kTakeNoSpace);
+}
+
+size_t CountSpace(absl::string_view text) {
+  size_t count = 0;
+  while (count < text.size() && absl::ascii_isspace(text[count])) ++count;
+  return count;
+}
 
 absl::Status Invalid(absl::string_view what, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -182,6 +199,8 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
         ((special || user_defined) &&
          std::find(std::begin(kEndOfGeneration), std::end(kEndOfGeneration),
                    text) != std::end(kEndOfGeneration));
+    made->special_takes_space_ |=
+        vocabulary.model() == "llama" && text == kTokenOfPhi3;
     made->markup_[id] =
         special ||
         (user_defined && (made->ends_generation_[id] ||
@@ -263,6 +282,10 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
     }
     if (match.size > 0) ids.push_back(match.id);
     at = end + match.size;
+    if (match.size > 0 && special_takes_space_ &&
+        TakesSpace(vocabulary_, match.id)) {
+      at += CountSpace(text.substr(at));
+    }
   }
 
   const bool has_bos = !ids.empty() && ids.front() == bos();

@@ -124,7 +124,8 @@ class Tokenizer {
 
   Vocabulary vocabulary_;  // without merges, scores and chat template
   std::unique_ptr<const TokenizerFamily> family_;
-  SpecialTokens all_special_;  // and the user-defined ones
+  SpecialTokens all_special_;         // and the user-defined ones
+  bool special_takes_space_ = false;  // behind it, and swallows it
   std::vector<bool> special_;
   // Special ones, and user-defined ones that serve as such.
   std::vector<bool> markup_;

@@ -15,9 +15,8 @@ namespace weft {
 namespace {
 
 const Architecture* const kArchitectures[] = {
-    &kLlama,
-    &kQwen2Moe,
-    &kBert,
+    &kLlama,  &kQwen2,  &kQwen2Moe, &kQwen3,   &kGpt2,  &kStableLm, &kGemma,
+    &kGemma2, &kGemma3, &kPhi3,     &kGranite, &kOlmo2, &kBert,
 };
 
 constexpr int64_t kDefaultContext = 4096;
@@ -25,7 +24,13 @@ constexpr int64_t kDefaultContext = 4096;
 constexpr int64_t kLargestContext = int64_t{1} << 20;
 
 absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
-  if (asked == 0) return std::min(config.context_length, kDefaultContext);
+  if (asked == 0) {
+    // What is beyond the original context takes another rotation: not unasked.
+    const int64_t context = std::min(config.context_length, kDefaultContext);
+    return config.original_context_length > 0
+               ? std::min(context, config.original_context_length)
+               : context;
+  }
   const int64_t most = std::min(config.context_length, kLargestContext);
   if (asked < 1 || asked > most) {
     return absl::InvalidArgumentError(
@@ -50,9 +55,19 @@ absl::Span<const Architecture* const> AllArchitectures() {
   return kArchitectures;
 }
 
-ModelBuilder::ModelBuilder(const GgufFile& file, const ModelConfig& config,
+const Architecture* FindArchitecture(absl::string_view name) {
+  for (const Architecture* architecture : AllArchitectures()) {
+    if (name == architecture->name) return architecture;
+  }
+  return nullptr;
+}
+
+ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
                            const GraphOptions& options, Graph* graph)
-    : GraphBuilder(graph), config(config), weights_(file), options_(options) {
+    : GraphBuilder(graph),
+      config(config),
+      weights_(*tensors),
+      options_(options) {
   const ValueType tokens = {DType::kI32, Shape{Dim::Tokens()}, ""};
   ids = graph->AddInput("ids", tokens);
   positions = graph->AddInput("positions", tokens);
@@ -87,7 +102,7 @@ ValueId ModelBuilder::AddMatrix(const std::string& name,
 ValueId ModelBuilder::Matrix(const std::string& name, int64_t rows,
                              int64_t columns) {
   absl::StatusOr<const GgufTensor*> tensor =
-      weights_.Require(name + ".weight", {columns, rows});
+      weights_.Require(name + ".weight", std::vector<int64_t>{columns, rows});
   if (!tensor.ok()) {
     Fail(tensor.status());
     return kNone;
@@ -98,7 +113,7 @@ ValueId ModelBuilder::Matrix(const std::string& name, int64_t rows,
 ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
                                      int64_t columns) {
   absl::StatusOr<const GgufTensor*> tensor =
-      weights_.Optional(name + ".weight", {columns, rows});
+      weights_.Optional(name + ".weight", std::vector<int64_t>{columns, rows});
   if (!tensor.ok()) Fail(tensor.status());
   if (!tensor.ok() || *tensor == nullptr) return kNone;
   return AddMatrix(name, **tensor);
@@ -106,8 +121,8 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
 
 ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
                                    int64_t rows, int64_t columns) {
-  absl::StatusOr<const GgufTensor*> tensor =
-      weights_.Require(name + ".weight", {columns, rows, experts});
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Require(
+      name + ".weight", std::vector<int64_t>{columns, rows, experts});
   if (!tensor.ok()) {
     Fail(tensor.status());
     return kNone;
@@ -124,7 +139,8 @@ ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
   }
   const ValueId known = graph().FindValue(name);
   if (known != kNone) return known;
-  const ValueType type = {DType::kF32, Shape{Dim::Number(tensor.dims[0])}, ""};
+  const int64_t n = tensor.elements();
+  const ValueType type = {DType::kF32, Shape{Dim::Number(n)}, ""};
   const bool aligned =
       reinterpret_cast<uintptr_t>(tensor.data.data()) % alignof(float) == 0;
   if (tensor.type == DType::kF32 && aligned) {
@@ -133,17 +149,18 @@ ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
     data.owner = tensor.file;
     return graph().AddWeight(name, type, std::move(data));
   }
-  auto floats = std::make_shared<std::vector<uint8_t>>(tensor.dims[0] * 4);
+  auto floats = std::make_shared<std::vector<uint8_t>>(n * 4);
   DequantizeRow(tensor.type, tensor.data.data(),
-                reinterpret_cast<float*>(floats->data()), tensor.dims[0]);
+                reinterpret_cast<float*>(floats->data()), n);
   WeightData data;
   data.bytes = *floats;
   data.owner = floats;
   return graph().AddWeight(name, type, std::move(data));
 }
 
-ValueId ModelBuilder::Vector(const std::string& tensor, int64_t n) {
-  absl::StatusOr<const GgufTensor*> found = weights_.Require(tensor, {n});
+ValueId ModelBuilder::Vector(const std::string& tensor,
+                             std::vector<int64_t> dims) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Require(tensor, dims);
   if (!found.ok()) {
     Fail(found.status());
     return kNone;
@@ -151,8 +168,9 @@ ValueId ModelBuilder::Vector(const std::string& tensor, int64_t n) {
   return AddVector(**found);
 }
 
-ValueId ModelBuilder::OptionalVector(const std::string& tensor, int64_t n) {
-  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, {n});
+ValueId ModelBuilder::OptionalVector(const std::string& tensor,
+                                     std::vector<int64_t> dims) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
   if (!found.ok()) Fail(found.status());
   if (!found.ok() || *found == nullptr) return kNone;
   return AddVector(**found);
@@ -161,12 +179,15 @@ ValueId ModelBuilder::OptionalVector(const std::string& tensor, int64_t n) {
 ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,
                                 int64_t columns, int64_t row) {
   absl::StatusOr<const GgufTensor*> found =
-      weights_.Require(name + ".weight", {columns, rows});
+      weights_.Require(name + ".weight", std::vector<int64_t>{columns, rows});
   if (!found.ok()) {
     Fail(found.status());
     return kNone;
   }
   const GgufTensor& tensor = **found;
+  const ValueType type = {DType::kF32, Shape{Dim::Number(columns)}, ""};
+  // What is only described has no rows (loaders/synthesize).
+  if (tensor.data.empty()) return graph().AddWeight(name, type, {});
   auto floats = std::make_shared<std::vector<uint8_t>>(columns * 4);
   DequantizeRow(tensor.type,
                 tensor.data.data() + row * RowBytes(tensor.type, columns),
@@ -174,18 +195,32 @@ ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,
   WeightData data;
   data.bytes = *floats;
   data.owner = floats;
-  return graph().AddWeight(name, {DType::kF32, Shape{Dim::Number(columns)}, ""},
-                           std::move(data));
+  return graph().AddWeight(name, type, std::move(data));
 }
 
 ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
-                             int64_t outputs, int64_t inputs) {
+                             int64_t outputs, int64_t inputs, Bias bias) {
   const ValueId weight = Matrix(name, outputs, inputs);
-  const ValueId bias = OptionalVector(name + ".bias", outputs);
+  const ValueId added = bias == Bias::kRequired
+                            ? Vector(name + ".bias", {outputs})
+                            : OptionalVector(name + ".bias", {outputs});
   if (!error_.ok()) return kNone;
   Name(name);
   const ValueId y = Matmul(x, weight);
-  return bias == kNone ? y : Add(y, bias);
+  return added == kNone ? y : Add(y, added);
+}
+
+RopeOptions ModelBuilder::RopeOf(const char* style) const {
+  RopeOptions rope;
+  rope.head_dim = config.key_length;
+  rope.rope_dims = config.rope_dimension_count;
+  rope.base = AsWritten(config.rope_freq_base);
+  rope.scale = AsWritten(config.rope_position_scale);
+  rope.style = style;
+  rope.magnitude = AsWritten(config.rope_magnitude);
+  rope.ramp_begin = config.rope_ramp.begin;
+  rope.ramp_end = config.rope_ramp.end;
+  return rope;
 }
 
 ValueId ModelBuilder::State(int64_t block, const char* layout, int64_t heads,
@@ -223,13 +258,10 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
                                        const GraphOptions& options) {
   absl::StatusOr<std::string> name = ReadArchitecture(file);
   if (!name.ok()) return name.status();
-  const Architecture* architecture = nullptr;
-  std::vector<std::string> known;
-  for (const Architecture* a : AllArchitectures()) {
-    known.push_back(a->name);
-    if (*name == a->name) architecture = a;
-  }
+  const Architecture* architecture = FindArchitecture(*name);
   if (architecture == nullptr) {
+    std::vector<std::string> known;
+    for (const Architecture* a : AllArchitectures()) known.push_back(a->name);
     return absl::UnimplementedError(absl::StrCat(
         "architecture '", *name, "' is not supported: ", file.path(),
         ": supported are ", absl::StrJoin(known, ", ")));
@@ -251,7 +283,8 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   Graph& graph = loaded.graph;
   graph.name = *name;
   graph.bounds = {options.tokens, options.tokens, *context};
-  ModelBuilder builder(file, loaded.config, options, &graph);
+  WeightReader tensors(file);
+  ModelBuilder builder(&tensors, loaded.config, options, &graph);
   architecture->build(builder);
   if (absl::Status s = builder.Finish(); !s.ok()) return s;
   if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;

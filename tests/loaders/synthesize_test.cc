@@ -180,13 +180,62 @@ TEST(SynthesizeModel, TheSmallestVocabularyHasNoPieces) {
 }
 
 TEST(FindModelShape, KnowsPublishedModels) {
-  for (const char* name : {"tinyllama-1.1b", "llama-3.2-1b", "llama-3-8b",
-                           "qwen2-0.5b", "smollm-135m"}) {
+  for (const std::string& name : ModelShapeNames()) {
     const auto shape = FindModelShape(name);
     ASSERT_TRUE(shape.ok()) << shape.status();
     EXPECT_EQ(shape->name, name);
-    EXPECT_EQ(shape->key_length * shape->head_count, shape->embedding_length);
   }
+  EXPECT_THAT(
+      ModelShapeNames(),
+      ::testing::IsSupersetOf({"tinyllama-1.1b", "llama-3.2-1b", "llama-3-8b",
+                               "qwen2-0.5b", "smollm-135m", "gpt2-124m"}));
+}
+
+// Parameters as their publishers count them.
+TEST(SynthesizeModel, PublishedShapesHaveTheirNumberOfParameters) {
+  const std::pair<const char*, double> millions[] = {
+      {"tinyllama-1.1b", 1100}, {"qwen2-0.5b", 494}, {"qwen3-0.6b", 596},
+      {"gpt2-124m", 124.4},     {"gemma-2b", 2506},  {"gemma2-2b", 2614},
+      {"gemma3-1b", 1000},      {"phi3-mini", 3821}, {"stablelm-2-1.6b", 1644},
+      {"granite-3-2b", 2534},   {"olmo2-1b", 1485}};
+  for (const auto& [name, count] : millions) {
+    SynthesizeOptions options;
+    options.shape = name;
+    options.type = "F16";
+    options.hollow = true;
+    const auto report = SynthesizeModel(options, TempPath("count.gguf"));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_NEAR(report->parameters / 1e6, count, 0.005 * count) << name;
+  }
+}
+
+TEST(SynthesizeModel, WritesKeysAndOptionalTensors) {
+  SynthesizeOptions options = Small("F32");
+  options.shape = WriteFile("keys.json", R"({"architecture": "phi3",
+      "embedding_length": 64, "block_count": 1, "feed_forward_length": 64,
+      "head_count": 2, "vocabulary_size": 300, "rope_dimension_count": 16,
+      "keys": {"attention.sliding_window": 17, "rope.scaling.attn_factor": 1.5},
+      "optional_tensors": ["factors_long.weight", "attn_qkv.bias"]})");
+  const GgufFile file = MakeSmall(options, "keys.gguf");
+  EXPECT_EQ(*file.GetUint("phi3.attention.sliding_window"), 17u);
+  EXPECT_EQ(*file.GetFloat("phi3.rope.scaling.attn_factor"), 1.5f);
+  EXPECT_EQ(*file.GetUint("phi3.rope.dimension_count"), 16u);
+  ASSERT_NE(file.FindTensor("rope_factors_long.weight"), nullptr);
+  EXPECT_EQ(file.FindTensor("rope_factors_long.weight")->dims,
+            std::vector<int64_t>{8});
+  EXPECT_EQ(file.FindTensor("rope_factors_short.weight"), nullptr);
+  EXPECT_EQ(file.FindTensor("blk.0.attn_qkv.bias")->dims,
+            std::vector<int64_t>{192});
+}
+
+TEST(SynthesizeModel, RefusesArchitecturesThatNobodyKnows) {
+  SynthesizeOptions options = Small("F32");
+  options.shape = WriteFile("mamba.json", R"({"architecture": "mamba",
+      "embedding_length": 64, "block_count": 1, "feed_forward_length": 64,
+      "head_count": 2, "vocabulary_size": 300})");
+  const auto report = SynthesizeModel(options, TempPath("mamba.gguf"));
+  EXPECT_THAT(std::string(report.status().message()),
+              ::testing::AllOf(HasSubstr("mamba"), HasSubstr("llama, qwen2")));
 }
 
 TEST(FindModelShape, RefusesBadFilesByKey) {
@@ -209,7 +258,12 @@ TEST(FindModelShape, RefusesBadFilesByKey) {
       {head + R"("head_count": 64})", "key_length is 1"},
       {head + R"("head_count": 4, "key_length": 7})", "even"},
       {head + R"("head_count": 4, "tied_output": 1})", "tied_output"},
-      {head + R"("head_count": 4, "architecture": "mamba"})", "mamba"},
+      {head + R"("head_count": 4, "rope_dimension_count": 18})",
+       "rope_dimension_count"},
+      {head + R"("head_count": 4, "keys": [1]})", "keys: write an object"},
+      {head + R"("head_count": 4, "keys": {"a": "b"}})", "keys: write an"},
+      {head + R"("head_count": 4, "optional_tensors": [1]})",
+       "optional_tensors: write an array"},
       {head + R"("head_count": 4, "heads": 4})", "a key beside"},
       {head + R"("head_count": 4, "norm_epsilon": -1})", "norm_epsilon"},
       {R"({"embedding_length": 16777216, "block_count": 4096,

@@ -78,6 +78,51 @@ TEST(ReferenceTest, LayerNormCentresScalesAndShifts) {
               ElementsAre(9, 22, 10, 20));
 }
 
+// 3 and 4 as one head, 0 and 5 as the other: mean squares of 12.5.
+TEST(ReferenceTest, NormsOfHeadsTakeEachByItself) {
+  const std::string source = R"(
+    %0 = input x f32[T,4]
+    %1 = rms_norm(%0, $w) eps=12.5 heads=2 f32[T,4]
+    output y = %1)";
+  const Floats x = {3, 4, 0, 5, 0, 0, 0, 0};
+  EXPECT_THAT(ReferenceRun("$w = weight f32[2]\n" + source, kBounds)
+                  .Set<float>("w", {5, 10})
+                  .Set("x", x)
+                  .Run("y"),
+              ElementsAre(3, 8, 0, 10, 0, 0, 0, 0));
+  EXPECT_THAT(ReferenceRun("$w = weight f32[4]\n" + source, kBounds)
+                  .Set<float>("w", {5, 10, 15, 20})
+                  .Set("x", x)
+                  .Run("y"),
+              ElementsAre(3, 8, 0, 20, 0, 0, 0, 0));
+}
+
+TEST(ReferenceTest, FusedMatmulCentresWhatItMultiplies) {
+  // 1 and 3 become -1 and 1 with eps 0, then -2 + 10 and 4 + 20.
+  EXPECT_THAT(ReferenceRun(R"(
+    $w = weight f32[2,2]
+    $n = weight f32[2]
+    $b = weight f32[2]
+    %0 = input x f32[T,2]
+    %1 = fused_matmul(%0, $w, $n, $b) eps=0.0 norm="layer" norm_bias=1 f32[T,2]
+    output y = %1)",
+                           kBounds)
+                  .Set<float>("w", {1, 0, 1, 1})
+                  .Set<float>("n", {2, 4})
+                  .Set<float>("b", {10, 20})
+                  .Set<float>("x", {1, 3, 3, 1})
+                  .Run("y"),
+              ElementsAre(8, 32, 12, 28));
+}
+
+TEST(ReferenceTest, ScaleAndSoftcap) {
+  ExpectNear(Unary("scale(%0) factor=-0.5", {1, 2, 3, 4}),
+             {-0.5, -1, -1.5, -2});
+  const float half = 2 * std::tanh(0.5f);
+  ExpectNear(Unary("softcap(%0) cap=2.0", {0, 1, -1, 1000}),
+             {0, half, -half, 2});
+}
+
 TEST(ReferenceTest, MatmulMultipliesByTheTransposedWeight) {
   EXPECT_THAT(ReferenceRun(R"(
     $w = weight f32[3,2]

@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
 #include <string>
 
-#include "loaders/architectures/architecture.h"
-#include "loaders/model_shape.h"
 #include "loaders/synthesize.h"
 #include "runtime/model.h"
 
@@ -19,38 +16,11 @@ struct Case {
   const char* type;
 };
 
-bool IsKnown(const std::string& architecture) {
-  for (const Architecture* known : AllArchitectures()) {
-    if (architecture == known->name) return true;
-  }
-  return false;
-}
-
-// The shape's name, or a file with its sizes as a llama if no builder knows its
-// architecture.
-std::string ShapeToSynthesize(const std::string& name) {
-  const absl::StatusOr<ModelShape> shape = FindModelShape(name);
-  EXPECT_TRUE(shape.ok()) << shape.status();
-  if (IsKnown(shape->architecture)) return name;
-  const std::string path = ::testing::TempDir() + "/" + name + ".json";
-  std::ofstream(path) << "{\"embedding_length\": " << shape->embedding_length
-                      << ", \"block_count\": " << shape->block_count
-                      << ", \"feed_forward_length\": "
-                      << shape->feed_forward_length
-                      << ", \"head_count\": " << shape->head_count
-                      << ", \"head_count_kv\": " << shape->head_count_kv
-                      << ", \"key_length\": " << shape->key_length
-                      << ", \"vocabulary_size\": " << shape->vocabulary_size
-                      << ", \"tied_output\": "
-                      << (shape->tied_output ? "true" : "false") << "}";
-  return path;
-}
-
 class ArenaSizes : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ArenaSizes, AreWithinTwoPercentOfTheLowerBound) {
   SynthesizeOptions synthesize;
-  synthesize.shape = ShapeToSynthesize(GetParam().shape);
+  synthesize.shape = GetParam().shape;
   synthesize.type = GetParam().type;
   synthesize.hollow = true;
   const std::string path = ::testing::TempDir() + "/hollow.gguf";
@@ -101,16 +71,20 @@ std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ArenaSizes,
-                         ::testing::Values(Case{"tinyllama-1.1b", "Q4_0"},
-                                           Case{"tinyllama-1.1b", "Q4_K_M"},
-                                           Case{"tinyllama-1.1b", "F16"},
-                                           Case{"llama-3.2-1b", "Q4_0"},
-                                           Case{"llama-3-8b", "Q4_0"},
-                                           Case{"qwen2-0.5b", "Q4_0"},
-                                           Case{"smollm-135m", "Q4_0"},
-                                           Case{"smollm-135m", "F32"}),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ArenaSizes,
+    ::testing::Values(Case{"tinyllama-1.1b", "Q4_0"},
+                      Case{"tinyllama-1.1b", "Q4_K_M"},
+                      Case{"tinyllama-1.1b", "F16"},
+                      Case{"llama-3.2-1b", "Q4_0"}, Case{"llama-3-8b", "Q4_0"},
+                      Case{"qwen2-0.5b", "Q4_0"}, Case{"smollm-135m", "Q4_0"},
+                      Case{"smollm-135m", "F32"}, Case{"qwen3-0.6b", "Q4_K_M"},
+                      Case{"gpt2-124m", "Q8_0"},
+                      Case{"stablelm-2-1.6b", "Q4_K_M"},
+                      Case{"gemma-2b", "Q8_0"}, Case{"gemma2-2b", "Q4_K_M"},
+                      Case{"gemma3-1b", "Q4_0"}, Case{"phi3-mini", "Q4_K_M"},
+                      Case{"granite-3-2b", "F16"}, Case{"olmo2-1b", "Q8_0"}),
+    CaseName);
 
 }  // namespace
 }  // namespace weft

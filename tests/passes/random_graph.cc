@@ -123,8 +123,19 @@ class Maker {
     const ValueId weight = Vector(Width(x));
     const double eps = Chance(50) ? 1e-5 : 1e-6;
     Named();
-    if (Chance(15)) return build_.LayerNorm(x, weight, Vector(Width(x)), eps);
+    if (Chance(30)) {
+      const ValueId bias = Chance(70) ? Vector(Width(x)) : kNone;
+      return build_.LayerNorm(x, weight, bias, eps);
+    }
     return build_.RmsNorm(x, weight, eps);
+  }
+
+  // Queries or keys, each head by itself.
+  ValueId NormHeads(ValueId x, int64_t heads) {
+    const ValueId weight = Vector(Chance(50) ? Width(x) : Width(x) / heads);
+    Named();
+    return Chance(60) ? build_.RmsNorm(x, weight, 1e-6, heads)
+                      : build_.LayerNorm(x, weight, kNone, 1e-6, heads);
   }
 
   ValueId MaybeNorm(ValueId x) { return Chance(70) ? Norm(x) : x; }
@@ -156,11 +167,24 @@ class Maker {
     const ValueId weight = Weight(hidden, Width(x));
     const DType type = graph_.value(weight).type.dtype;
     Named();
-    const ValueId gate = build_.Matmul(x, weight);
-    ValueId up = Linear(x, hidden, Chance(85) ? &type : nullptr);
-    if (Chance(5)) up = gate;
+    ValueId gate = build_.Matmul(x, weight);
+    ValueId up;
+    if (Chance(20)) {
+      // Both by one product: a matrix twice as high, or its halves.
+      const ValueId both = Linear(x, 2 * hidden, &type);
+      const bool swapped = Chance(15);
+      Named();
+      gate = build_.Slice(both, swapped ? hidden : 0, hidden);
+      Named();
+      up = build_.Slice(both, swapped ? 0 : hidden, hidden);
+    } else {
+      up = Linear(x, hidden, Chance(85) ? &type : nullptr);
+      if (Chance(5)) up = gate;
+    }
     Named();
-    const ValueId active = build_.Silu(gate);
+    const ValueId active =
+        Chance(60) ? build_.Silu(gate)
+                   : build_.Gelu(gate, Chance(90) ? "tanh" : "none");
     Named();
     const ValueId joined =
         Chance(70) ? build_.Mul(active, up) : build_.Mul(up, active);
@@ -212,6 +236,11 @@ class Maker {
     options.style = Chance(50) ? "interleaved" : "halves";
     options.scale = Chance(80) ? 1.0 : 0.5;
     if (Chance(20)) options.factors = Vector(options.rope_dims / 2);
+    if (Chance(20)) options.magnitude = 1.25;
+    if (Chance(20)) {
+      options.ramp_begin = Below(3);
+      options.ramp_end = options.ramp_begin + 0.5 + Below(4);
+    }
     Named();
     return build_.Rope(x, positions_, options);
   }
@@ -244,6 +273,8 @@ class Maker {
     ValueId k = Linear(x, kv_heads * key_dim, like);
     ValueId v = Linear(x, kv_heads * value_dim, Chance(70) ? like : nullptr);
     if (Chance(10)) Keep(Chance(50) ? k : v);
+    if (Chance(15)) q = NormHeads(q, heads);
+    if (Chance(15)) k = NormHeads(k, kv_heads);
     if (Chance(80)) q = Rope(q, key_dim);
     if (Chance(80)) k = Rope(k, key_dim);
     if (Chance(10)) v = Rope(v, value_dim);
@@ -254,10 +285,14 @@ class Maker {
     ValueId keys = build_.KvWrite(key_state, k, positions_, sequence_);
     Named();
     ValueId values = build_.KvWrite(value_state, v, positions_, sequence_);
+    AttentionOptions options;
+    options.heads = heads;
+    options.scale = 1 / std::sqrt(static_cast<double>(key_dim));
+    if (Chance(30)) options.window = 1 + Below(kContext);
+    if (Chance(20)) options.softcap = 2;
     Named();
     const ValueId scores =
-        build_.AttentionScores(q, keys, positions_, sequence_, heads,
-                               1 / std::sqrt(static_cast<double>(key_dim)));
+        build_.AttentionScores(q, keys, positions_, sequence_, options);
     Named();
     const ValueId probabilities = build_.Softmax(scores);
     if (Chance(8)) {
@@ -282,9 +317,13 @@ class Maker {
 
   ValueId Elementwise(ValueId x) {
     Named();
-    switch (Below(6)) {
+    switch (Below(8)) {
       case 0:
         return build_.Silu(x);
+      case 6:
+        return build_.Scale(x, Chance(50) ? 0.5 : 1.75);
+      case 7:
+        return build_.Softcap(x, 3);
       case 1:
         return build_.Gelu(x, Chance(50) ? "none" : "tanh");
       case 2:

@@ -163,5 +163,54 @@ TEST(Tokenizer, TellsPiecesAndBytes) {
   EXPECT_GT(bpe->MemoryBytes(), 274 * sizeof(std::string));
 }
 
+// As Phi-3's vocabulary has it: added tokens take the white space behind them.
+TEST(TokenizerPhi3, AddedTokensTakeTheSpaceBehindThem) {
+  Vocabulary vocabulary = SpmVocabulary();
+  vocabulary.set_add_space_prefix(false);
+  AddToken(vocabulary, "<|endoftext|>", Vocabulary::CONTROL);
+  EncodeOptions options;
+  options.add_special = false;
+  options.parse_special = true;
+  // Without the token that gives it away, space is text.
+  const auto other = MakeTokenizer(vocabulary);
+  const std::vector<int32_t> with_space =
+      Encode(*other, "</s> \n hello", options);
+  EXPECT_GT(with_space.size(), 2u);
+
+  AddToken(vocabulary, "<|assistant|>", Vocabulary::CONTROL);
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  const int32_t hello = Encode(*tokenizer, "hello", options)[0];
+  EXPECT_THAT(Encode(*tokenizer, "<|assistant|> \n hello</s>  <|assistant|>\n",
+                     options),
+              ElementsAre(301, hello, 2, 301));
+  EXPECT_EQ(Encode(*tokenizer, "<|endoftext|> hello", options),
+            Encode(*other, "<|endoftext|> hello", options));
+  options.parse_special = false;
+  EXPECT_EQ(Encode(*tokenizer, "</s> hello", options),
+            Encode(*other, "</s> hello", options));
+}
+
+// As Gemma's has it: no space in front, and tokens for runs of spaces and
+// lines.
+TEST(TokenizerGemma, KeepsTheBeginningAndRunsOfSpace) {
+  Vocabulary vocabulary = SpmVocabulary();
+  vocabulary.set_add_space_prefix(false);
+  AddToken(vocabulary, "  ", Vocabulary::USER_DEFINED);
+  AddToken(vocabulary, "\n\n", Vocabulary::USER_DEFINED);
+  AddToken(vocabulary, "<end_of_turn>", Vocabulary::CONTROL);
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  EncodeOptions options;
+  options.add_special = true;
+  options.parse_special = true;
+  const auto hello = Encode(*tokenizer, "hello", options);
+  ASSERT_EQ(hello.size(), 2u);
+  EXPECT_EQ(tokenizer->Piece(hello[1]), "hello");
+  EXPECT_THAT(Encode(*tokenizer, "hello\n\n  hello<end_of_turn>", options),
+              ElementsAre(1, hello[1], 301, 300, hello[1], 302));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(302));
+  EXPECT_EQ(*tokenizer->Decode({1, hello[1], 301, 300, hello[1]}, {}),
+            "hello\n\n  hello");
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,7 +1,9 @@
 // Attention over the paged KV cache, fused and as its three primitives.
 //
-// Row t attends to positions 0 .. positions[t] of its sequence:
+// Row t attends to positions 0 .. positions[t] of its sequence, or the last
+// `window` of them:
 //   score[p] = scale * sum over d of q[d] * k[p, d]
+//   with a softcap: score[p] = softcap * tanh(score[p] / softcap)
 //   y = sum over p of softmax(score)[p] * v[p]
 // Query head h reads KV head h / (heads / kv_heads).
 //
@@ -46,6 +48,8 @@ struct AttentionArgs {
   // columns > every position. Scores a row may not see are -infinity.
   float* scores;
   int64_t score_columns;
+  int64_t window = 0;  // 0: all; attention_values goes by its weights alone
+  float softcap = 0;   // 0: none
 };
 
 // Rows of one block: up to 96 query rows share each key and value that is read.

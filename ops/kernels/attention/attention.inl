@@ -63,21 +63,27 @@ void ScoresRun(const Run& run) {
   for (int64_t tile = 0; tile < Tiles(run); ++tile) {
     const int64_t begin = TileBegin(run, tile);
     const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
-    for (int64_t page = 0; page < run.pages; ++page) {
+    for (int64_t page = run.first_page; page < run.pages; ++page) {
       alignas(64) float p[kMostTileRows * kPageTokens];
       const uint8_t* keys = PageHead(run, *args.keys, page, args.key_dim);
       const Visible visible = VisibleKeys(run, begin, rows, page);
       KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, keys,
                       args.key_dim, args.scale, p);
+      if (args.softcap > 0.0f) CapScores(p, rows, 1.0f, args.softcap);
       for (int r = 0; r < rows; ++r) {
-        memcpy(ScoreRow(run, begin + r) + page * kPageTokens,
-               p + r * kPageTokens, static_cast<size_t>(visible.of[r]) * 4);
+        const int from = visible.from[r], to = visible.to[r];
+        if (from >= to) continue;
+        memcpy(ScoreRow(run, begin + r) + page * kPageTokens + from,
+               p + r * kPageTokens + from,
+               static_cast<size_t>(to - from) * sizeof(float));
       }
     }
     for (int r = 0; r < rows; ++r) {
       float* row = ScoreRow(run, begin + r);
-      for (int64_t i = run.position[begin + r] + 1; i < args.score_columns;
-           ++i) {
+      const int64_t position = run.position[begin + r];
+      const int64_t first = WindowBegin(args, position);
+      for (int64_t i = 0; i < first; ++i) row[i] = -__builtin_inff();
+      for (int64_t i = position + 1; i < args.score_columns; ++i) {
         row[i] = -__builtin_inff();
       }
     }
@@ -89,7 +95,7 @@ void ValuesRun(const Run& run) {
   float ones[kMostTileRows];
   for (float& one : ones) one = 1.0f;
   ClearOutputs(run);
-  for (int64_t page = 0; page < run.pages; ++page) {
+  for (int64_t page = run.first_page; page < run.pages; ++page) {
     const ValuePage values = OpenValues<kType>(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {
       const int64_t begin = TileBegin(run, tile);
@@ -99,7 +105,7 @@ void ValuesRun(const Run& run) {
       for (int r = 0; r < rows; ++r) {
         memcpy(p + r * kPageTokens,
                ScoreRow(run, begin + r) + page * kPageTokens,
-               static_cast<size_t>(visible.of[r]) * 4);
+               static_cast<size_t>(visible.to[r]) * 4);
       }
       AccumulateValues<kType>(run, begin, rows, visible, p, values, ones);
     }

@@ -7,7 +7,7 @@
 // dimensions, each output one over the pairs of keys, as attention.h has it; so
 // a row's bits do not depend on its company, but differ from those of the other
 // instruction sets. Of a pair whose second key the row may not see, the value
-// is taken as 0.
+// is taken as 0; of one whose first key is before its window, the weight is 0.
 
 #if defined(__x86_64__)
 
@@ -270,22 +270,20 @@ class PairProducts {
     const int64_t stride = run_.vectors * 16;
     const int vectors = static_cast<int>(run_.vectors);
     float* out = run_.out + begin * stride;
-    const int shared = visible.least / 2;
-    if (shared > 0) {
-      ValuePairsTiles(rows, vectors, p, values_, {0, shared, false}, factor,
-                      out, stride);
-    }
-    if (shared == kPagePairs) return;
-    const float one = 1.0f;
-    for (int r = 0; r < rows; ++r) {
-      const int seen = visible.of[r];
-      if (seen > 2 * shared) {
-        ValuePairsVectors<1>(vectors, p + r * kPageTokens, values_,
-                             {shared, seen / 2, seen % 2 != 0},
-                             shared > 0 ? &one : factor + r, out + r * stride,
-                             stride);
-      }
-    }
+    const auto tile = [&](int first, int last, const float* factors) {
+      ValuePairsTiles(rows, vectors, p, values_, {first / 2, last / 2, false},
+                      factors, out, stride);
+    };
+    const auto one_row = [&](int r, int from, int to, const float* factors) {
+      ValuePairsVectors<1>(vectors, p + r * kPageTokens, values_,
+                           {from / 2, to / 2, to % 2 != 0}, factors,
+                           out + r * stride, stride);
+    };
+    // Whole pairs; a row that begins in the middle of one takes all of it.
+    Visible pairs = visible;
+    pairs.first = (visible.first + 1) / 2 * 2;
+    pairs.last = visible.last / 2 * 2;
+    AccumulateInOrder(rows, pairs, factor, tile, one_row);
   }
 
  private:

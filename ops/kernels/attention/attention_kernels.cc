@@ -32,6 +32,8 @@ AttentionArgs SizesOf(const NodeView& view) {
   } else {
     args.heads = view.node.attributes.Int("heads");
     args.scale = static_cast<float>(view.node.attributes.Float("scale"));
+    args.window = view.node.attributes.Int("window");
+    args.softcap = static_cast<float>(view.node.attributes.Float("softcap"));
   }
   if (view.node.op == "attention") {
     args.value_dim = view.input(2).type.shape[2].value;

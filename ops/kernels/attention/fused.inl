@@ -18,21 +18,23 @@ namespace {
 
 template <class Products>
 void FusedRun(const Run& run) {
-  const float scale = run.args->scale * kLog2E;
+  const float cap = run.args->softcap;
+  const float scale = cap > 0.0f ? kLog2E : run.args->scale * kLog2E;
   Products::PackQueries(run);
   ClearOutputs(run);
   ClearSums(run);
-  for (int64_t page = 0; page < run.pages; ++page) {
+  for (int64_t page = run.first_page; page < run.pages; ++page) {
     const Products products(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {
       const int64_t begin = TileBegin(run, tile);
       const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
       const Visible visible = VisibleKeys(run, begin, rows, page);
-      if (visible.most == 0) continue;
+      if (!visible.any) continue;
       alignas(64) float scores[kMostTileRows * kPageTokens];
       alignas(64) float added[kMostTileRows * 16], updated[16] = {}, factor[16];
       float* maximum = run.maximum + begin;
       products.Scores(begin, rows, scores);
+      if (cap > 0.0f) CapScores(scores, rows, run.args->scale, cap);
       TileMaxima(scores, rows, visible, scale, maximum, updated);
       Products::Weights(scores, rows, scale, updated, added);
       TileFactors(rows, updated, added, maximum, run.sum + begin * 16, factor);

@@ -20,7 +20,8 @@ struct Run {
   int64_t vectors;  // of one output, rounded up
   int64_t first;    // of the rows' positions
   int64_t last;
-  int64_t pages;  // that at least one row sees
+  int64_t first_page;  // that at least one row sees
+  int64_t pages;       // up to the last that one sees
   // Thread scratch.
   float* out;         // [rows][vectors * 16]
   float* widened;     // [64][vectors * 16], for value_dim % 16 != 0
@@ -46,18 +47,34 @@ WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
   return run.kv_head * run.group + row % run.group;
 }
 
+// The first position that a row at `position` sees.
+WEFT_INLINE int64_t WindowBegin(const AttentionArgs& args, int64_t position) {
+  return args.window > 0 && position >= args.window ? position + 1 - args.window
+                                                    : 0;
+}
+
+// The key of the page that stands at `position`; 0 or 64 where none does.
+WEFT_INLINE int KeyAt(int64_t position, int64_t page) {
+  const int64_t key = position - page * kPageTokens;
+  return static_cast<int>(key < 0 ? 0 : key > kPageTokens ? kPageTokens : key);
+}
+
 WEFT_INLINE Visible VisibleKeys(const Run& run, int64_t begin, int rows,
                                 int64_t page) {
-  if (run.first + 1 >= (page + 1) * kPageTokens) return kWholePage;
-  Visible visible = {kPageTokens, 0, {}};
+  if (run.first + 1 >= (page + 1) * kPageTokens &&
+      WindowBegin(*run.args, run.last) <= page * kPageTokens) {
+    return kWholePage;
+  }
+  Visible visible = {0, kPageTokens, false, {}, {}};
   for (int r = 0; r < rows; ++r) {
-    const int64_t n = run.position[begin + r] + 1 - page * kPageTokens;
-    const int seen = static_cast<int>(n < 0             ? 0
-                                      : n > kPageTokens ? kPageTokens
-                                                        : n);
-    visible.of[r] = seen;
-    if (seen < visible.least) visible.least = seen;
-    if (seen > visible.most) visible.most = seen;
+    const int64_t position = run.position[begin + r];
+    const int from = KeyAt(WindowBegin(*run.args, position), page);
+    const int to = KeyAt(position + 1, page);
+    visible.from[r] = from;
+    visible.to[r] = to;
+    visible.any |= from < to;
+    if (from > visible.first) visible.first = from;
+    if (to < visible.last) visible.last = to;
   }
   return visible;
 }
@@ -84,6 +101,7 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
     if (args.positions[t] < run.first) run.first = args.positions[t];
     if (args.positions[t] > run.last) run.last = args.positions[t];
   }
+  run.first_page = WindowBegin(args, run.first) / kPageTokens;
   run.pages = run.last / kPageTokens + 1;
   run.out = reinterpret_cast<float*>(scratch);
   run.widened = run.out + run.rows * run.vectors * 16;
@@ -148,7 +166,7 @@ WEFT_INLINE void ClearOutputs(const Run& run) {
 WEFT_INLINE void ClearSums(const Run& run) {
   for (int64_t r = 0; r < run.rows; ++r) {
     Store(run.sum + r * 16, F32x16{});
-    run.maximum[r] = -__builtin_inff();
+    run.maximum[r] = kNoMaximum;
   }
   for (int i = 0; i < 16; ++i) run.maximum[run.rows + i] = 0.0f;
 }
@@ -171,6 +189,36 @@ WEFT_INLINE void StoreOutputs(const Run& run, const float* sum) {
         StorePart(y + i, v, static_cast<int>(args.value_dim - i));
       }
     }
+  }
+}
+
+// Adds what each row of a tile sees of a page to its output, in order of keys,
+// by
+//   tile(first, last, factors)           all rows, those keys
+//   one_row(r, from, to, factors + r)    one row
+// Outputs are multiplied by the factors first: a row's, where it is first met,
+// is factor[r], later 1. A row that sees nothing has factor 1.
+template <class Tile, class OneRow>
+WEFT_INLINE void AccumulateInOrder(int rows, const Visible& visible,
+                                   const float* factor, Tile tile,
+                                   OneRow one_row) {
+  if (visible.Whole()) return tile(visible.first, visible.last, factor);
+  float left[kMostTileRows];
+  for (int r = 0; r < rows; ++r) left[r] = factor[r];
+  const auto add = [&](int r, int from, int to) {
+    if (from >= to) return;
+    one_row(r, from, to, left + r);
+    left[r] = 1.0f;
+  };
+  if (visible.first >= visible.last) {
+    for (int r = 0; r < rows; ++r) add(r, visible.from[r], visible.to[r]);
+    return;
+  }
+  for (int r = 0; r < rows; ++r) add(r, visible.from[r], visible.first);
+  tile(visible.first, visible.last, left);
+  for (int r = 0; r < rows; ++r) {
+    left[r] = 1.0f;
+    add(r, visible.last, visible.to[r]);
   }
 }
 
@@ -206,7 +254,8 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
 }
 
 // Keys that all rows of the tile see go through one tile; what only some rows
-// see, on the page where they end, goes row by row.
+// see, on the pages where they begin and end, goes row by row, before and
+// after.
 template <KvType kType>
 WEFT_INLINE void AccumulateElements(const Run& run, int64_t begin, int rows,
                                     const Visible& visible, const float* p,
@@ -214,20 +263,16 @@ WEFT_INLINE void AccumulateElements(const Run& run, int64_t begin, int rows,
                                     const float* factor) {
   const int64_t stride = run.vectors * 16;
   const int vectors = static_cast<int>(stride / kLanes);
-  const float one = 1.0f;
   float* out = run.out + begin * stride;
-  const int shared = visible.least;
-  if (shared > 0) {
-    ValueTiles<kType>(rows, vectors, p, page, 0, shared, factor, out, stride);
-  }
-  if (shared == kPageTokens) return;
-  for (int r = 0; r < rows; ++r) {
-    if (visible.of[r] > shared) {
-      ValueVectors<kType, 1>(vectors, p + r * kPageTokens, page, shared,
-                             visible.of[r], shared > 0 ? &one : factor + r,
-                             out + r * stride, stride);
-    }
-  }
+  const auto tile = [&](int first, int last, const float* factors) {
+    ValueTiles<kType>(rows, vectors, p, page, first, last, factors, out,
+                      stride);
+  };
+  const auto one_row = [&](int r, int from, int to, const float* factors) {
+    ValueVectors<kType, 1>(vectors, p + r * kPageTokens, page, from, to,
+                           factors, out + r * stride, stride);
+  };
+  AccumulateInOrder(rows, visible, factor, tile, one_row);
 }
 
 // out = out * factor + p * values for one tile and page of OpenValues.

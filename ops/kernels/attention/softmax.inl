@@ -18,16 +18,34 @@ namespace {
 constexpr int kPageVectors = kPageTokens / 16;
 constexpr float kLog2E = 1.44269504088896341f;
 
-// Keys of a page that the rows of a tile see, 0 to 64 each.
+// Keys of a page that the rows of a tile see: row r those from from[r] to to[r]
+// - 1, all rows those from first to last - 1; perhaps none.
 struct Visible {
-  int least, most;
-  int of[kMostTileRows];
+  int first, last;
+  bool any;  // whether some row sees some
+  int from[kMostTileRows], to[kMostTileRows];
+
+  bool Whole() const { return first == 0 && last == kPageTokens; }
 };
 constexpr Visible kWholePage = {
+    0,
     kPageTokens,
-    kPageTokens,
+    true,
+    {},
     {kPageTokens, kPageTokens, kPageTokens, kPageTokens, kPageTokens,
      kPageTokens, kPageTokens, kPageTokens}};
+
+// The maximum of a row that has seen nothing: below all scores, and 2^(it - it)
+// is 1, where two infinities would give NaN.
+constexpr float kNoMaximum = -3.4028234663852886e38f;
+
+// Scores [rows][64] become cap * tanh(scale * score / cap).
+WEFT_INLINE void CapScores(float* scores, int rows, float scale, float cap) {
+  const F32x16 inner = Splat(scale / cap);
+  for (int i = 0; i < rows * kPageTokens; i += 16) {
+    Store(scores + i, Splat(cap) * Tanh(Load(scores + i) * inner));
+  }
+}
 
 // 2^x within 2 ulp, for x <= 0: a polynomial in x - n, |x - n| <= 1/2, times
 // 2^n. The polynomial, exact at 0, has the least relative error of its degree
@@ -59,8 +77,10 @@ WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
     F32x16 s[kPageVectors];
     for (int v = 0; v < kPageVectors; ++v) {
       s[v] = Load(scores + 16 * v);
-      if (visible.least < kPageTokens) {
-        s[v] = Select(lane < visible.of[r] - 16 * v, s[v], masked);
+      if (!visible.Whole()) {
+        const I32x16 seen = (lane < visible.to[r] - 16 * v) &
+                            (lane >= visible.from[r] - 16 * v);
+        s[v] = Select(seen, s[v], masked);
         Store(scores + 16 * v, s[v]);
       }
     }

@@ -81,8 +81,8 @@ class ExpertMatmulNode : public Kernel {
         quantized_(view.input(0).type.dtype == DType::kQ8Rows),
         depth_(view.input(1).type.shape[1].value),
         panels_((parts_.weight_rows + kPanelRows - 1) / kPanelRows),
-        panels_per_item_(
-            parts_.epilogue == MatmulEpilogue::kSiluGateQuantize ? 4 : 2),
+        panels_per_item_(parts_.epilogue == MatmulEpilogue::kGateQuantize ? 4
+                                                                          : 2),
         expert_bytes_(FindWeightLayout(view.input(1).type.layout)
                           ->bytes(view.input(1).type.dtype, parts_.weight_rows,
                                   depth_)) {}
@@ -194,7 +194,7 @@ class ExpertMatmulNode : public Kernel {
     args.places = groups.places + first;
     args.parts = parts_.used;
     args.result_rows = y.rows;
-    if (parts_.epilogue == MatmulEpilogue::kSiluGateQuantize) {
+    if (parts_.epilogue == MatmulEpilogue::kGateQuantize) {
       args.quantized = static_cast<uint8_t*>(y.data);
     } else {
       args.y = static_cast<float*>(y.data);

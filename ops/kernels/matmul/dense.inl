@@ -34,8 +34,8 @@ WEFT_INLINE void PanelGroup(const MatmulArgs& args, int64_t panel, int panels,
 // Few rows take four panels at a time, to have enough chains in flight; many
 // take two, which stay in the second-level cache while the rows pass.
 WEFT_INLINE int GroupPanels(const MatmulArgs& args, int64_t left) {
-  const bool two = args.rows > kWideRows &&
-                   args.epilogue != MatmulEpilogue::kSiluGateQuantize;
+  const bool two =
+      args.rows > kWideRows && args.epilogue != MatmulEpilogue::kGateQuantize;
   const int most = two ? 2 : 4;
   return static_cast<int>(left < most ? left : most);
 }

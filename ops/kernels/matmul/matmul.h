@@ -22,10 +22,12 @@ namespace weft {
 enum class MatmulEpilogue {
   kStore,     // y = sum
   kResidual,  // y = sum + residual; y and residual may be the same memory
-  kSiluGate,  // weight panels alternate gate and up: y = silu(gate) * up
+  kGate,      // weight panels alternate gate and up: y = activation(gate) * up
   // The same, then quantised rows (quantized_rows.h) instead of floats.
-  kSiluGateQuantize,
+  kGateQuantize,
 };
+
+enum class GateActivation { kSilu, kGeluTanh };
 
 // Output rows that share a panel of a packed weight, one lane each. The last
 // panel of a weight is filled with zeros.
@@ -43,21 +45,22 @@ struct MatmulArgs {
   // [weight_rows] or null. For the gate epilogues: all of gate's, then up's.
   const float* bias;
   MatmulEpilogue epilogue;
+  GateActivation activation;  // for the gate epilogues
   float* y;
   int64_t y_row_bytes;
   const float* residual;
   int64_t residual_row_bytes;
-  uint8_t* quantized;  // kSiluGateQuantize
+  uint8_t* quantized;  // kGateQuantize
   // Null: row m of x makes row m of the result. Else it makes part places[m] %
   // parts of row places[m] / parts, where a row has `parts` times the columns;
   // floats lie y_row_bytes from part to part. Not with kResidual.
   const int32_t* places;
   int64_t parts;
-  int64_t result_rows;  // kSiluGateQuantize with places
+  int64_t result_rows;  // kGateQuantize with places
 };
 
 // Computes output panels [begin, end) for all rows of x. `begin` is a multiple
-// of 2 (4 for kSiluGateQuantize: 64 packed rows make one block of 32 outputs)
+// of 2 (4 for kGateQuantize: 64 packed rows make one block of 32 outputs)
 // and so is `end` unless it is the last.
 using MatmulFunction = void (*)(const MatmulArgs& args, int64_t panel_begin,
                                 int64_t panel_end, uint8_t* thread_scratch);

@@ -20,7 +20,7 @@ namespace {
 // The rows of x that a matmul function takes.
 enum class RowForm { kQuantized, kFloats, kBf16 };
 
-// What stands between a node's operands and a matmul function: RMSNorm,
+// What stands between a node's operands and a matmul function: a norm,
 // quantisation or rounding of all rows into scratch as phase 0, the product as
 // the last phase.
 class MatmulNode : public Kernel {
@@ -32,7 +32,7 @@ class MatmulNode : public Kernel {
         rows_(*RowKernelsFor(kernel.isa)),
         prepares_(parts_.norm >= 0 || form == RowForm::kBf16) {
     // oneDNN and the BF16 kernels take 64 rows of the weight at a time.
-    panels_per_item_ = parts_.epilogue == MatmulEpilogue::kSiluGateQuantize ||
+    panels_per_item_ = parts_.epilogue == MatmulEpilogue::kGateQuantize ||
                                kernel.group_panels == 4
                            ? 4
                            : 2;
@@ -69,14 +69,18 @@ class MatmulNode : public Kernel {
     args.x = {static_cast<const float*>(x.data), x.row_bytes};
     args.columns = x.columns;
     args.weight = static_cast<const float*>(call.inputs[parts_.norm].data);
+    if (parts_.norm_bias >= 0) {
+      args.bias = static_cast<const float*>(call.inputs[parts_.norm_bias].data);
+    }
     args.epsilon = static_cast<float>(parts_.eps);
     args.rows = x.rows;
     if (parts_.quantize) {
       args.quantized = call.scratch;
-      rows_.rms_norm_quantize(args, begin, end);
+      (parts_.layer_norm ? rows_.layer_norm_quantize : rows_.rms_norm_quantize)(
+          args, begin, end);
     } else {
       args.y = y;
-      rows_.rms_norm(args, begin, end);
+      (parts_.layer_norm ? rows_.layer_norm : rows_.rms_norm)(args, begin, end);
     }
   }
 
@@ -110,6 +114,7 @@ class MatmulNode : public Kernel {
     args.weight = static_cast<const uint8_t*>(weight.data);
     args.weight_rows = weight.rows;
     args.epilogue = parts_.epilogue;
+    args.activation = parts_.activation;
     if (parts_.bias >= 0) {
       args.bias = static_cast<const float*>(call.inputs[parts_.bias].data);
     }
@@ -118,7 +123,7 @@ class MatmulNode : public Kernel {
       args.residual = static_cast<const float*>(residual.data);
       args.residual_row_bytes = residual.row_bytes;
     }
-    if (parts_.epilogue == MatmulEpilogue::kSiluGateQuantize) {
+    if (parts_.epilogue == MatmulEpilogue::kGateQuantize) {
       args.quantized = static_cast<uint8_t*>(y.data);
     } else {
       args.y = static_cast<float*>(y.data);

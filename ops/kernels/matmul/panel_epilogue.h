@@ -40,7 +40,7 @@ WEFT_INLINE int LanesFrom(int64_t first, int64_t count) {
   return static_cast<int>(left < 16 ? left : 16);
 }
 
-// silu(gate) * up of outputs 16 * pair ...; `sums` at the gate panel.
+// activation(gate) * up of outputs 16 * pair ...; `sums` at the gate panel.
 WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
                               const float* sums) {
   F32x16 gate = Load(sums), up = Load(sums + 16);
@@ -48,7 +48,9 @@ WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
     gate = gate + LoadLanes(args.bias + 16 * pair, n);
     up = up + LoadLanes(args.bias + args.weight_rows / 2 + 16 * pair, n);
   }
-  return Silu(gate) * up;
+  return (args.activation == GateActivation::kSilu ? Silu(gate)
+                                                   : GeluTanh(gate)) *
+         up;
 }
 
 // Where the floats of row m of x go.
@@ -106,7 +108,7 @@ WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
         }
       }
       break;
-    case MatmulEpilogue::kSiluGate:
+    case MatmulEpilogue::kGate:
       for (int i = 0; i < panels; i += 2) {
         const int64_t pair = (panel + i) / 2;
         const int n = LanesFrom(16 * pair, outputs);
@@ -117,7 +119,7 @@ WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
         }
       }
       break;
-    case MatmulEpilogue::kSiluGateQuantize:
+    case MatmulEpilogue::kGateQuantize:
       for (int r = 0; r < rows; ++r, sums += kSumsStride) {
         const F32x16 low = GatedLanes(args, panel / 2, 16, sums);
         const F32x16 high = GatedLanes(args, panel / 2 + 1, 16, sums + 32);
@@ -131,9 +133,9 @@ WEFT_INLINE void FinishRows(const MatmulArgs& args, int64_t panel, int panels,
 // Panels whose sums an epilogue needs together.
 WEFT_INLINE int PanelsTogether(MatmulEpilogue epilogue) {
   switch (epilogue) {
-    case MatmulEpilogue::kSiluGate:
+    case MatmulEpilogue::kGate:
       return 2;
-    case MatmulEpilogue::kSiluGateQuantize:
+    case MatmulEpilogue::kGateQuantize:
       return 4;
     default:
       return 1;

@@ -12,7 +12,7 @@ namespace {
 
 int64_t NoScratch(int64_t) { return 0; }
 
-// Four unpacked panels: kSiluGateQuantize finishes them together.
+// Four unpacked panels: kGateQuantize finishes them together.
 template <class Block>
 int64_t PrefillScratch(int64_t depth) {
   return 2 * UnpackedPairBytes<Block>(depth);

@@ -47,6 +47,11 @@ void SiluGate(const BinaryArgs& args, int64_t begin, int64_t end) {
          [](F32x16 a, F32x16 b) WEFT_LAMBDA { return Silu(a) * b; });
 }
 
+void GeluGate(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end,
+         [](F32x16 a, F32x16 b) WEFT_LAMBDA { return GeluTanh(a) * b; });
+}
+
 void SiluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Silu(x); });
 }
@@ -77,15 +82,19 @@ void GeluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Gelu(x); });
 }
 
-// x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), same paper; that
-// is x / (1 + e^(-2u)).
 void GeluTanhRows(const UnaryArgs& args, int64_t begin, int64_t end) {
-  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
-    const F32x16 inner =
-        MultiplyAdd(x * x, Splat(0.044715f * 1.5957691216057308f),
-                    Splat(1.5957691216057308f));
-    return x / (Splat(1.0f) + Exp(-(x * inner)));
-  });
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return GeluTanh(x); });
+}
+
+void Scale(const UnaryArgs& args, int64_t begin, int64_t end) {
+  const F32x16 factor = Splat(args.parameter);
+  Unary(args, begin, end, [&](F32x16 x) WEFT_LAMBDA { return x * factor; });
+}
+
+void Softcap(const UnaryArgs& args, int64_t begin, int64_t end) {
+  const F32x16 cap = Splat(args.parameter);
+  Unary(args, begin, end,
+        [&](F32x16 x) WEFT_LAMBDA { return cap * Tanh(x / cap); });
 }
 
 // e^(x - max) / sum. Entries of -inf give 0; a row of nothing else gives NaN.

@@ -23,13 +23,16 @@ WEFT_INLINE float InverseRms(const float* x, int64_t columns, float epsilon) {
 
 void RmsNorm(const NormArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const float* x = RowOf(args.x, row);
-    float* y = RowOf(args.y, row);
-    const F32x16 inverse = Splat(InverseRms(x, args.columns, args.epsilon));
-    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
-      const F32x16 normed = LoadLanes(x + i, lanes) * inverse;
-      StoreLanes(y + i, normed * LoadLanes(args.weight + i, lanes), lanes);
-    });
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const float* x = RowOf(args.x, row) + head * args.columns;
+      float* y = RowOf(args.y, row) + head * args.columns;
+      const float* weight = args.weight + head * args.weight_step;
+      const F32x16 inverse = Splat(InverseRms(x, args.columns, args.epsilon));
+      ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+        const F32x16 normed = LoadLanes(x + i, lanes) * inverse;
+        StoreLanes(y + i, normed * LoadLanes(weight + i, lanes), lanes);
+      });
+    }
   }
 }
 
@@ -59,33 +62,65 @@ void QuantizeRows(const QuantizeRowsArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+// Mean, and 1 / sqrt(variance + epsilon).
+struct Moments {
+  F32x16 mean, inverse;
+};
+
+WEFT_INLINE Moments MomentsOf(const float* x, int64_t columns, float epsilon) {
+  const float count = static_cast<float>(columns);
+  F32x16 sum = {};
+  ForColumns(columns, [&](int64_t i, int lanes)
+                          WEFT_LAMBDA { sum = sum + LoadLanes(x + i, lanes); });
+  const F32x16 mean = Splat(ReduceSum(sum) / count);
+  F32x16 squares = {};
+  ForColumns(columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+    const F32x16 d =
+        Select(LanesBelow(lanes), LoadLanes(x + i, lanes) - mean, F32x16{});
+    squares = MultiplyAdd(d, d, squares);
+  });
+  const float variance = ReduceSum(squares) / count;
+  return {mean, Splat(1.0f / __builtin_sqrtf(variance + epsilon))};
+}
+
+// `bias` may be null.
+WEFT_INLINE F32x16 LayerNormLanes(const float* x, const Moments& moments,
+                                  const float* weight, const float* bias,
+                                  int64_t i, int lanes) {
+  const F32x16 normed =
+      (LoadLanes(x + i, lanes) - moments.mean) * moments.inverse;
+  const F32x16 result = normed * LoadLanes(weight + i, lanes);
+  return bias == nullptr ? result : result + LoadLanes(bias + i, lanes);
+}
+
 void LayerNorm(const NormArgs& args, int64_t begin, int64_t end) {
-  const float count = static_cast<float>(args.columns);
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const float* x = RowOf(args.x, row) + head * args.columns;
+      float* y = RowOf(args.y, row) + head * args.columns;
+      const float* weight = args.weight + head * args.weight_step;
+      const float* bias = args.bias;
+      if (bias != nullptr) bias += head * args.weight_step;
+      const Moments moments = MomentsOf(x, args.columns, args.epsilon);
+      ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+        StoreLanes(y + i, LayerNormLanes(x, moments, weight, bias, i, lanes),
+                   lanes);
+      });
+    }
+  }
+}
+
+void LayerNormQuantize(const NormArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = RowOf(args.x, row);
-    float* y = RowOf(args.y, row);
-    F32x16 sum = {};
-    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
-      sum = sum + LoadLanes(x + i, lanes);
-    });
-    const F32x16 mean = Splat(ReduceSum(sum) / count);
-    F32x16 squares = {};
-    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
-      const F32x16 d =
-          Select(LanesBelow(lanes), LoadLanes(x + i, lanes) - mean, F32x16{});
-      squares = MultiplyAdd(d, d, squares);
-    });
-    const float variance = ReduceSum(squares) / count;
-    const F32x16 inverse =
-        Splat(1.0f / __builtin_sqrtf(variance + args.epsilon));
-    ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
-      const F32x16 normed = (LoadLanes(x + i, lanes) - mean) * inverse;
-      F32x16 result = normed * LoadLanes(args.weight + i, lanes);
-      if (args.bias != nullptr) {
-        result = result + LoadLanes(args.bias + i, lanes);
-      }
-      StoreLanes(y + i, result, lanes);
-    });
+    const Moments moments = MomentsOf(x, args.columns, args.epsilon);
+    for (int64_t i = 0; i < args.columns; i += 32) {
+      QuantizeBlock(
+          LayerNormLanes(x, moments, args.weight, args.bias, i, 16),
+          LayerNormLanes(x, moments, args.weight, args.bias, i + 16, 16),
+          QuantizedBlockAt(args.quantized, args.rows, args.columns, row,
+                           i / 32));
+    }
   }
 }
 

@@ -27,10 +27,17 @@ WEFT_INLINE void RopeFrequencies(const RopeArgs& args, RopeTables* tables) {
   // 1e-13.
   const double step = __builtin_pow(args.frequency_base,
                                     -2.0 / static_cast<double>(args.rope_dims));
-  double frequency = args.frequency_scale;
+  double frequency = 1.0;
   for (int64_t i = 0; i < pairs; ++i) {
     const double factor = args.factors == nullptr ? 1.0 : args.factors[i];
-    tables->frequency[i] = frequency / factor;
+    double scale = args.frequency_scale;
+    if (args.ramp_end > 0.0) {
+      double scaled = (static_cast<double>(i) - args.ramp_begin) /
+                      (args.ramp_end - args.ramp_begin);
+      scaled = scaled < 0.0 ? 0.0 : scaled > 1.0 ? 1.0 : scaled;
+      scale = 1.0 + (scale - 1.0) * scaled;
+    }
+    tables->frequency[i] = frequency * scale / factor;
     frequency *= step;
   }
   for (int64_t i = pairs; i < pairs + 8; ++i) tables->frequency[i] = 0.0;
@@ -45,6 +52,8 @@ WEFT_INLINE void RopeAngles(const RopeArgs& args, int64_t row,
     memcpy(&frequency, tables->frequency + i, sizeof(frequency));
     F32x8 s, c;
     SinCos(position * frequency, &s, &c);
+    s *= args.magnitude;
+    c *= args.magnitude;
     if (args.style == RopeStyle::kHalves) {
       memcpy(tables->cosine + i, &c, sizeof(c));
       memcpy(tables->sine + i, &s, sizeof(s));

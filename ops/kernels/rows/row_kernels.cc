@@ -25,25 +25,27 @@ class RowNode : public Kernel {
   }
 };
 
+using NormFunction = void (*)(const NormArgs&, int64_t, int64_t);
+using UnaryFunction = void (*)(const UnaryArgs&, int64_t, int64_t);
+
 class NormNode : public RowNode {
  public:
   NormNode(const NodeView& view, const RowKernels& kernels)
       : eps_(static_cast<float>(view.node.attributes.Float("eps"))),
-        quantize_(view.node.op == "rms_norm_quantize"),
-        layer_norm_(view.node.op == "layer_norm"),
-        run_(layer_norm_ ? kernels.layer_norm
-             : quantize_ ? kernels.rms_norm_quantize
-                         : kernels.rms_norm) {}
+        quantize_(view.output(0).type.dtype == DType::kQ8Rows),
+        heads_(view.node.attributes.Int("heads", 1)),
+        bias_(view.node.inputs.size() > 2),
+        run_(Function(view.node.op, kernels)) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     NormArgs args = {};
     args.x = Rows(call.inputs[0]);
-    args.columns = call.inputs[0].columns;
+    args.heads = heads_;
+    args.columns = call.inputs[0].columns / heads_;
     args.weight = static_cast<const float*>(call.inputs[1].data);
-    if (layer_norm_) {
-      args.bias = static_cast<const float*>(call.inputs[2].data);
-    }
+    if (bias_) args.bias = static_cast<const float*>(call.inputs[2].data);
+    if (call.inputs[1].columns > args.columns) args.weight_step = args.columns;
     args.epsilon = eps_;
     args.rows = call.inputs[0].rows;
     if (quantize_) {
@@ -55,10 +57,19 @@ class NormNode : public RowNode {
   }
 
  private:
+  static NormFunction Function(const std::string& op,
+                               const RowKernels& kernels) {
+    if (op == "rms_norm") return kernels.rms_norm;
+    if (op == "rms_norm_quantize") return kernels.rms_norm_quantize;
+    if (op == "layer_norm") return kernels.layer_norm;
+    return kernels.layer_norm_quantize;
+  }
+
   float eps_;
   bool quantize_;
-  bool layer_norm_;
-  void (*run_)(const NormArgs&, int64_t, int64_t);
+  int64_t heads_;
+  bool bias_;
+  NormFunction run_;
 };
 
 class QuantizeNode : public RowNode {
@@ -81,9 +92,10 @@ class BinaryNode : public RowNode {
  public:
   BinaryNode(const NodeView& view, const RowKernels& kernels)
       : repeats_(view.input(1).type.shape.rank() == 1),
-        run_(view.node.op == "add"   ? kernels.add
-             : view.node.op == "mul" ? kernels.mul
-                                     : kernels.silu_gate) {}
+        run_(view.node.op == "add"         ? kernels.add
+             : view.node.op == "mul"       ? kernels.mul
+             : view.node.op == "silu_gate" ? kernels.silu_gate
+                                           : kernels.gelu_gate) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -102,20 +114,29 @@ class BinaryNode : public RowNode {
 class UnaryNode : public RowNode {
  public:
   UnaryNode(const NodeView& view, const RowKernels& kernels)
-      : run_(view.node.op == "silu"      ? kernels.silu
-             : view.node.op == "sigmoid" ? kernels.sigmoid
-             : view.node.attributes.String("approximation") == "tanh"
-                 ? kernels.gelu_tanh
-                 : kernels.gelu) {}
+      : parameter_(static_cast<float>(view.node.attributes.Float(
+            view.node.op == "scale" ? "factor" : "cap"))),
+        run_(Function(view.node, kernels)) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
-    run_({Rows(call.inputs[0]), call.inputs[0].columns, Out(call.outputs[0])},
+    run_({Rows(call.inputs[0]), call.inputs[0].columns, Out(call.outputs[0]),
+          parameter_},
          begin, end);
   }
 
  private:
-  void (*run_)(const UnaryArgs&, int64_t, int64_t);
+  static UnaryFunction Function(const Node& node, const RowKernels& kernels) {
+    if (node.op == "silu") return kernels.silu;
+    if (node.op == "sigmoid") return kernels.sigmoid;
+    if (node.op == "scale") return kernels.scale;
+    if (node.op == "softcap") return kernels.softcap;
+    return node.attributes.String("approximation") == "tanh" ? kernels.gelu_tanh
+                                                             : kernels.gelu;
+  }
+
+  float parameter_;
+  UnaryFunction run_;
 };
 
 // An operand's row holds all dimensions but the first; what is normalised is
@@ -142,7 +163,7 @@ class SoftmaxNode : public Kernel {
   }
 
  private:
-  void (*run_)(const UnaryArgs&, int64_t, int64_t);
+  UnaryFunction run_;
   int64_t parts_ = 1;
 };
 
@@ -194,6 +215,9 @@ RopeArgs RopeArgsOf(const Node& node) {
                    : RopeStyle::kInterleaved;
   args.frequency_base = node.attributes.Float("base");
   args.frequency_scale = node.attributes.Float("scale");
+  args.ramp_begin = node.attributes.Float("ramp_begin");
+  args.ramp_end = node.attributes.Float("ramp_end");
+  args.magnitude = static_cast<float>(node.attributes.Float("magnitude", 1));
   return args;
 }
 
@@ -339,10 +363,14 @@ constexpr struct {
     {"rms_norm", Make<NormNode>},
     {"layer_norm", Make<NormNode>},
     {"rms_norm_quantize", Make<NormNode>},
+    {"layer_norm_quantize", Make<NormNode>},
     {"quantize_rows", Make<QuantizeNode>},
     {"add", Make<BinaryNode>},
     {"mul", Make<BinaryNode>},
     {"silu_gate", Make<BinaryNode>},
+    {"gelu_gate", Make<BinaryNode>},
+    {"scale", Make<UnaryNode>},
+    {"softcap", Make<UnaryNode>},
     {"silu", Make<UnaryNode>},
     {"gelu", Make<UnaryNode>},
     {"softmax", Make<SoftmaxNode>},

@@ -30,16 +30,19 @@ struct MutableRows {
 
 // RMSNorm: y = x * inv * weight with inv = 1 / sqrt(mean(x^2) + epsilon); Zhang
 // and Sennrich 2019 (arXiv:1910.07467). LayerNorm: y = (x - mean) * inv *
-// weight + bias; Ba et al. 2016 (arXiv:1607.06450).
+// weight + bias; Ba et al. 2016 (arXiv:1607.06450). A row may have several
+// heads, side by side, each normalised by itself.
 struct NormArgs {
   ConstRows x;
-  int64_t columns;
-  const float* weight;  // [columns]
-  const float* bias;    // [columns] or null; layer_norm only
+  int64_t columns;      // of one head
+  const float* weight;  // [columns] at each head
+  const float* bias;    // likewise, or null; layer norms only
   float epsilon;
-  MutableRows y;       // unused by rms_norm_quantize
-  uint8_t* quantized;  // rms_norm_quantize: the matrix of quantized_rows.h
-  int64_t rows;        // rms_norm_quantize: rows of the whole matrix
+  MutableRows y;            // unused by those that quantise
+  uint8_t* quantized;       // those: the matrix of quantized_rows.h
+  int64_t rows;             // those: rows of the whole matrix
+  int64_t heads = 1;        // those: 1
+  int64_t weight_step = 0;  // from head to head: 0 or `columns`
 };
 
 // columns % 32 == 0.
@@ -62,6 +65,7 @@ struct UnaryArgs {
   ConstRows x;
   int64_t columns;
   MutableRows y;
+  float parameter = 0;  // scale: the factor; softcap: the cap
 };
 
 // y = sum over i of weights[i] * x[i * columns ...], added in order of i.
@@ -90,7 +94,9 @@ enum class RopeStyle : uint8_t {
 
 // Rotates pair i of every head by position * scale * base^(-2i / rope_dims) /
 // factors[i]; Su et al. 2021 (arXiv:2104.09864). Dimensions from rope_dims on
-// are copied. Angles are double precision: good for positions below 2^20.
+// are copied. Angles are double precision: good for positions below 2^20. With
+// a ramp (YaRN) the scale is 1 up to pair ramp_begin, and goes linearly to
+// frequency_scale at ramp_end.
 struct RopeArgs {
   ConstRows x;  // [rows, heads * head_dim]
   int64_t heads;
@@ -102,6 +108,9 @@ struct RopeArgs {
   const float* factors;      // [rope_dims / 2] or null
   const int32_t* positions;  // [rows]
   MutableRows y;             // unused by rope_kv_write
+  double ramp_begin = 0;
+  double ramp_end = 0;  // 0: no ramp
+  float magnitude = 1;  // of sines and cosines
 };
 
 // Rows of f32 keys or values into the pages of their sequences. Splitting few
@@ -129,13 +138,17 @@ struct RowKernels {
   void (*rms_norm)(const NormArgs&, int64_t, int64_t);
   void (*rms_norm_quantize)(const NormArgs&, int64_t, int64_t);
   void (*layer_norm)(const NormArgs&, int64_t, int64_t);
+  void (*layer_norm_quantize)(const NormArgs&, int64_t, int64_t);
   void (*quantize_rows)(const QuantizeRowsArgs&, int64_t, int64_t);
   void (*add)(const BinaryArgs&, int64_t, int64_t);
   void (*mul)(const BinaryArgs&, int64_t, int64_t);
   void (*silu_gate)(const BinaryArgs&, int64_t, int64_t);  // silu(a) * b
+  void (*gelu_gate)(const BinaryArgs&, int64_t, int64_t);  // gelu_tanh(a) * b
   void (*silu)(const UnaryArgs&, int64_t, int64_t);
   void (*gelu)(const UnaryArgs&, int64_t, int64_t);       // with erf
   void (*gelu_tanh)(const UnaryArgs&, int64_t, int64_t);  // the approximation
+  void (*scale)(const UnaryArgs&, int64_t, int64_t);
+  void (*softcap)(const UnaryArgs&, int64_t, int64_t);  // cap * tanh(x / cap)
   void (*softmax)(const UnaryArgs&, int64_t, int64_t);
   void (*sigmoid)(const UnaryArgs&, int64_t, int64_t);
   void (*weighted_sum)(const WeightedSumArgs&, int64_t, int64_t);

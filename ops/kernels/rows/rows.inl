@@ -12,10 +12,17 @@ namespace weft {
 namespace {
 
 constexpr RowKernels kRowKernels = {
-    RmsNorm, RmsNormQuantize, LayerNorm,   QuantizeRows, Add,
-    Mul,     SiluGate,        SiluRows,    GeluRows,     GeluTanhRows,
-    Softmax, SigmoidRows,     WeightedSum, TakeRows,     Rope,
-    KvWrite, RopeKvWrite,
+    RmsNorm,      RmsNormQuantize,
+    LayerNorm,    LayerNormQuantize,
+    QuantizeRows, Add,
+    Mul,          SiluGate,
+    GeluGate,     SiluRows,
+    GeluRows,     GeluTanhRows,
+    Scale,        Softcap,
+    Softmax,      SigmoidRows,
+    WeightedSum,  TakeRows,
+    Rope,         KvWrite,
+    RopeKvWrite,
 };
 
 }  // namespace

@@ -20,6 +20,14 @@ namespace weft {
 using AttentionFunction = void (*)(const AttentionArgs&, int64_t, int64_t,
                                    uint8_t*);
 
+// What attention may have beyond plain attention; 0: it has not.
+struct AttentionVariant {
+  int64_t window;
+  float softcap;
+};
+constexpr AttentionVariant kAttentionVariants[] = {
+    {0, 0}, {1, 0}, {7, 0}, {64, 3.0f}, {70, 0}, {0, 0.5f}};
+
 struct AttentionShape {
   KvType type;
   int64_t heads, kv_heads, key_dim, value_dim;
@@ -98,7 +106,9 @@ struct Problem {
             y.data(),
             y.row_bytes(),
             scores == nullptr ? nullptr : scores->data(),
-            columns};
+            columns,
+            variant.window,
+            variant.softcap};
   }
 
   int64_t Items() const {
@@ -168,7 +178,17 @@ struct Problem {
              keys.Get(sequence[static_cast<size_t>(row)], position,
                       head / (shape.heads / shape.kv_heads), d);
     }
-    return sum * scale;
+    sum *= scale;
+    const float cap = variant.softcap;
+    return cap > 0 ? cap * std::tanh(sum / cap) : sum;
+  }
+
+  // The first position that a row sees.
+  int64_t First(int64_t row) const {
+    const int64_t position = positions[static_cast<size_t>(row)];
+    return variant.window > 0
+               ? std::max<int64_t>(0, position + 1 - variant.window)
+               : 0;
   }
 
   // Within `share` of the sum of the terms' sizes.
@@ -177,8 +197,9 @@ struct Problem {
       const int64_t n = positions[static_cast<size_t>(r)] + 1;
       for (int64_t h = 0; h < shape.heads; ++h) {
         std::vector<double> p(static_cast<size_t>(n));
-        for (int64_t i = 0; i < n; ++i)
-          p[static_cast<size_t>(i)] = Score(r, h, i);
+        for (int64_t i = 0; i < n; ++i) {
+          p[static_cast<size_t>(i)] = i < First(r) ? -INFINITY : Score(r, h, i);
+        }
         const double largest = *std::max_element(p.begin(), p.end());
         double sum = 0;
         for (double& e : p) sum += e = std::exp(e - largest);
@@ -204,6 +225,7 @@ struct Problem {
   std::vector<int32_t> positions, sequence;
   RandomMatrix q;
   float scale;
+  AttentionVariant variant = {0, 0};
 };
 
 inline std::unique_ptr<Problem> Mixed(const AttentionShape& shape,

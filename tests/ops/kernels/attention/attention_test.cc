@@ -36,8 +36,11 @@ TEST(Attention, IsNearDoublePrecision) {
   for (const AttentionShape& shape : kShapes) {
     for (const AttentionKernels* kernels : KernelsHere()) {
       std::unique_ptr<Problem> problem = Mixed(shape, random);
-      RandomMatrix y = problem->Run(kernels->attention);
-      problem->ExpectNearReference(y);
+      for (const AttentionVariant& variant : kAttentionVariants) {
+        problem->variant = variant;
+        RandomMatrix y = problem->Run(kernels->attention);
+        problem->ExpectNearReference(y);
+      }
     }
   }
 }
@@ -73,9 +76,12 @@ TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
       std::iota(positions.begin(), positions.end(), 10);
       Problem problem(shape, {150}, positions, std::vector<int32_t>(140, 0),
                       random);
-      RandomMatrix together = problem.Run(kernels->attention);
-      for (const int64_t row : {0, 53, 54, 100, 139}) {
-        EXPECT_TRUE(problem.SameAlone(kernels->attention, row, together));
+      for (const AttentionVariant& variant : kAttentionVariants) {
+        problem.variant = variant;
+        RandomMatrix together = problem.Run(kernels->attention);
+        for (const int64_t row : {0, 53, 54, 100, 139}) {
+          EXPECT_TRUE(problem.SameAlone(kernels->attention, row, together));
+        }
       }
     }
   }
@@ -98,14 +104,40 @@ TEST(Attention, NeverReadsWhatARowMayNotSee) {
   }
 }
 
+TEST(Attention, ReadsNoPageBeforeTheWindow) {
+  std::mt19937 random(8);
+  for (const AttentionKernels* kernels : KernelsHere()) {
+    Problem problem({KvType::kF16, 2, 1, 32, 32}, {200}, {190, 191, 195, 199},
+                    {0, 0, 0, 0}, random);
+    problem.variant.window = 63;  // from 128 on
+    RandomMatrix y = problem.Run(kernels->attention);
+    problem.ExpectNearReference(y);
+    // Pages that nobody may look at lie nowhere.
+    KvState keys = problem.keys.state(), values = problem.values.state();
+    std::vector<int32_t> table(keys.page_table,
+                               keys.page_table + keys.pages_per_sequence);
+    table[0] = table[1] = 1 << 30;
+    keys.page_table = values.page_table = table.data();
+    RandomMatrix again = problem.Output();
+    Scratch scratch(problem.shape);
+    AttentionArgs args = problem.Args(again, nullptr, 0);
+    args.keys = &keys;
+    args.values = &values;
+    kernels->attention(args, 0, problem.Items(), scratch.data());
+    EXPECT_TRUE(again.SameBits(y));
+  }
+}
+
 TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
   std::mt19937 random(6);
   for (const AttentionShape& shape : kShapes) {
-    for (const int64_t columns : {200, 256}) {
+    for (const AttentionVariant& variant : kAttentionVariants) {
+      const int64_t columns = variant.window == 7 ? 200 : 256;
       std::vector<float> first;
       for (const AttentionKernels* kernels : KernelsHere()) {
         std::mt19937 same(7);
         std::unique_ptr<Problem> problem = Mixed(shape, same);
+        problem->variant = variant;
         RandomMatrix y = problem->Output();
         std::vector<float> scores(
             static_cast<size_t>(problem->rows() * shape.heads * columns), NAN);
@@ -119,7 +151,8 @@ TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
             for (int64_t i = 0; i < columns; ++i) {
               const float got = scores[static_cast<size_t>(
                   (r * shape.heads + h) * columns + i)];
-              if (i > problem->positions[static_cast<size_t>(r)]) {
+              if (i > problem->positions[static_cast<size_t>(r)] ||
+                  i < problem->First(r)) {
                 ASSERT_EQ(got, -INFINITY);
               } else {
                 ASSERT_NEAR(got, problem->Score(r, h, i), 2e-5);

@@ -43,11 +43,14 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionOfRoundedQueries) {
     std::unique_ptr<Problem> problem = Mixed(shape, random);
     const RandomMatrix before = problem->Run(AttentionBf16Pairs);
     RoundQueries(problem.get());
-    RandomMatrix y = problem->Run(AttentionBf16Pairs);
-    // Rounding queries beforehand changes nothing; half a unit of bfloat16 is
-    // 2^-8 of a weight at most.
-    EXPECT_TRUE(y.SameBits(before));
-    problem->ExpectNearReference(y, 1.0 / 256);
+    // Rounding queries beforehand changes nothing.
+    EXPECT_TRUE(problem->Run(AttentionBf16Pairs).SameBits(before));
+    for (const AttentionVariant& variant : kAttentionVariants) {
+      problem->variant = variant;
+      RandomMatrix y = problem->Run(AttentionBf16Pairs);
+      // Half a unit of bfloat16 is 2^-8 of a weight at most.
+      problem->ExpectNearReference(y, 1.0 / 256);
+    }
   }
 }
 
@@ -67,9 +70,13 @@ TEST_F(AttentionBf16PairsTest, GivesARowTheSameBitsAloneAndAmongOthers) {
     std::iota(positions.begin(), positions.end(), 10);
     Problem problem(shape, {150}, positions, std::vector<int32_t>(140, 0),
                     random);
-    RandomMatrix together = problem.Run(AttentionBf16Pairs);
-    for (const int64_t row : {0, 1, 53, 54, 55, 100, 139}) {
-      EXPECT_TRUE(problem.SameAlone(AttentionBf16Pairs, row, together)) << row;
+    for (const AttentionVariant& variant : kAttentionVariants) {
+      problem.variant = variant;
+      RandomMatrix together = problem.Run(AttentionBf16Pairs);
+      for (const int64_t row : {0, 1, 53, 54, 55, 100, 139}) {
+        EXPECT_TRUE(problem.SameAlone(AttentionBf16Pairs, row, together))
+            << row;
+      }
     }
   }
 }

@@ -212,6 +212,8 @@ TEST(DenseMatmul, GatesAndQuantizesAlternatingPanels) {
   std::mt19937 random(4);
   for (const DType type : kTypes) {
     for (const int64_t rows : {1, 5, 14}) {
+      const GateActivation activation =
+          rows == 5 ? GateActivation::kGeluTanh : GateActivation::kSilu;
       const int64_t outputs = 96;
       Weight w(type, 2 * outputs, 70, random);
       w.Pack(true);
@@ -226,21 +228,27 @@ TEST(DenseMatmul, GatesAndQuantizesAlternatingPanels) {
           args.weight = alternating.data();
         }
         args.bias = bias.data();
-        args.epilogue = MatmulEpilogue::kSiluGate;
+        args.epilogue = MatmulEpilogue::kGate;
+        args.activation = activation;
         RunAll(kernel, args, 4);
         for (int64_t r = 0; r < rows; ++r) {
           for (int64_t n = 0; n < outputs; ++n) {
             const double gate = InOrder(x, w, r, n) + bias.at(0, n);
             const double up =
                 InOrder(x, w, r, outputs + n) + bias.at(0, outputs + n);
-            const double want = gate / (1 + std::exp(-gate)) * up;
+            const double twice =
+                activation == GateActivation::kSilu
+                    ? gate
+                    : std::sqrt(8 / M_PI) *
+                          (gate + 0.044715 * gate * gate * gate);
+            const double want = gate / (1 + std::exp(-twice)) * up;
             ASSERT_NEAR(y.at(r, n), want, 1e-5 * (1 + std::fabs(want)));
           }
         }
         EXPECT_TRUE(y.PaddingUntouched());
         std::vector<uint8_t> q(static_cast<size_t>(rows * outputs / 32 *
                                                    kQuantizedRowsBlockBytes));
-        args.epilogue = MatmulEpilogue::kSiluGateQuantize;
+        args.epilogue = MatmulEpilogue::kGateQuantize;
         args.quantized = q.data();
         RunAll(kernel, args, 8);
         for (int64_t r = 0; r < rows; ++r) {

@@ -60,9 +60,8 @@ void RunKernel(const MatmulKernel& kernel, const MatmulArgs& args, bool cut) {
 }
 
 // The epilogues with floats as output.
-constexpr MatmulEpilogue kEpilogues[] = {MatmulEpilogue::kStore,
-                                         MatmulEpilogue::kResidual,
-                                         MatmulEpilogue::kSiluGate};
+constexpr MatmulEpilogue kEpilogues[] = {
+    MatmulEpilogue::kStore, MatmulEpilogue::kResidual, MatmulEpilogue::kGate};
 
 MatmulArgs Args(RandomMatrix& x, const uint8_t* weight, int64_t weight_rows,
                 RandomMatrix& bias, RandomMatrix& residual, RandomMatrix& y,

@@ -243,8 +243,11 @@ ExactSum ExactDot(DType type, const std::vector<uint8_t>& weight, int64_t n,
   return sum;
 }
 
-float ReferenceGate(float gate, float up) {
-  return (Silu(Splat(gate)) * Splat(up))[0];
+float ReferenceGate(GateActivation activation, float gate, float up) {
+  const F32x16 active = activation == GateActivation::kSilu
+                            ? Silu(Splat(gate))
+                            : GeluTanh(Splat(gate));
+  return (active * Splat(up))[0];
 }
 
 std::vector<MatmulKernel> RunnableKernels() {

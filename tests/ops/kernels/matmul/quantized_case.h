@@ -67,7 +67,7 @@ ExactSum ExactDot(DType type, const std::vector<uint8_t>& weight, int64_t n,
                   const std::vector<float>& x, int64_t m, int64_t depth);
 
 // silu(gate) * up for one element.
-float ReferenceGate(float gate, float up);
+float ReferenceGate(GateActivation activation, float gate, float up);
 
 // Kernels that this machine can run.
 std::vector<MatmulKernel> RunnableKernels();

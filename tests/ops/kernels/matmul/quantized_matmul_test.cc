@@ -45,8 +45,8 @@ struct Weight {
 void RunSplit(const MatmulKernel& kernel, const MatmulArgs& args,
               int64_t split) {
   int64_t panels = (args.weight_rows + 15) / 16;
-  if (args.epilogue == MatmulEpilogue::kSiluGate ||
-      args.epilogue == MatmulEpilogue::kSiluGateQuantize) {
+  if (args.epilogue == MatmulEpilogue::kGate ||
+      args.epilogue == MatmulEpilogue::kGateQuantize) {
     panels = 2 * ((args.weight_rows / 2 + 15) / 16);
   }
   AlignedBytes scratch(kernel.thread_scratch_bytes(args.depth));
@@ -171,12 +171,14 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
     for (int64_t m : RowCounts(kernel)) {
       AlignedBytes quantized = QuantizeRows(x, m, depth);
       for (bool with_bias : {false, true}) {
+        const GateActivation activation =
+            with_bias ? GateActivation::kGeluTanh : GateActivation::kSilu;
         std::vector<float> want(m * n);
         for (int64_t i = 0; i < m * n; ++i) {
           float g = gates[i], u = ups[i];
           if (with_bias) g += bias[i % n];
           if (with_bias) u += bias[n + i % n];
-          want[i] = ReferenceGate(g, u);
+          want[i] = ReferenceGate(activation, g, u);
         }
         const int64_t stride = n + 1;
         std::vector<float> y(m * stride, kUntouched);
@@ -187,7 +189,8 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
         args.weight = Packed(kernel) ? packed.data() : rows.data();
         args.weight_rows = 2 * n;
         args.bias = with_bias ? bias.data() : nullptr;
-        args.epilogue = MatmulEpilogue::kSiluGate;
+        args.epilogue = MatmulEpilogue::kGate;
+        args.activation = activation;
         args.y = y.data();
         args.y_row_bytes = stride * 4;
         RunSplit(kernel, args, with_bias ? 4 : 0);
@@ -196,7 +199,7 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
         if (n % 32 != 0) continue;
         const int64_t bytes = m * n / 32 * kQuantizedRowsBlockBytes;
         AlignedBytes got(bytes);
-        args.epilogue = MatmulEpilogue::kSiluGateQuantize;
+        args.epilogue = MatmulEpilogue::kGateQuantize;
         args.y = nullptr;
         args.quantized = got.data();
         RunSplit(kernel, args, with_bias ? 4 : 0);

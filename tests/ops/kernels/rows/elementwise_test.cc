@@ -21,6 +21,11 @@ struct UnaryCase {
   UnaryKernel kernel;
   double (*want)(double);
 };
+// What the kernels with a parameter are given.
+constexpr float kParameter = 1.5f;
+double ScaleOf(double x) { return x * kParameter; }
+double SoftcapOf(double x) { return kParameter * std::tanh(x / kParameter); }
+
 const UnaryCase kUnary[] = {{&RowKernels::silu, SiluOf},
                             {&RowKernels::gelu, GeluOf},
                             {&RowKernels::gelu_tanh, GeluTanhOf}};
@@ -32,7 +37,9 @@ struct BinaryCase {
 const BinaryCase kBinary[] = {
     {&RowKernels::add, [](double a, double b) { return a + b; }},
     {&RowKernels::mul, [](double a, double b) { return a * b; }},
-    {&RowKernels::silu_gate, [](double a, double b) { return SiluOf(a) * b; }}};
+    {&RowKernels::silu_gate, [](double a, double b) { return SiluOf(a) * b; }},
+    {&RowKernels::gelu_gate,
+     [](double a, double b) { return GeluTanhOf(a) * b; }}};
 
 TEST(Unary, IsNearDoublePrecision) {
   std::mt19937 random(1);
@@ -50,6 +57,31 @@ TEST(Unary, IsNearDoublePrecision) {
           }
         }
         EXPECT_TRUE(y.PaddingUntouched());
+      }
+    }
+  }
+}
+
+TEST(Unary, ScalesAndCapsByAParameter) {
+  std::mt19937 random(7);
+  const UnaryCase cases[] = {{&RowKernels::scale, ScaleOf},
+                             {&RowKernels::softcap, SoftcapOf}};
+  for (const UnaryCase& c : cases) {
+    for (const float size : {1e-4f, 0.3f, 4.0f, 1e4f}) {
+      RandomMatrix x(5, 37, random, 3, size);
+      RandomMatrix first(5, 37, random, 0);
+      for (const RowKernels* kernels : RowKernelsHere()) {
+        RandomMatrix y(5, 37, random, 0);
+        (kernels->*c.kernel)({In(x), 37, Out(y), kParameter}, 0, 5);
+        for (int64_t r = 0; r < 5; ++r) {
+          for (int64_t i = 0; i < 37; ++i) {
+            const double want = c.want(x.at(r, i));
+            // Small numbers keep their digits.
+            ASSERT_NEAR(y.at(r, i), want, 4e-7 * std::fabs(want));
+          }
+        }
+        if (kernels == RowKernelsHere().front()) first = y;
+        EXPECT_TRUE(y.SameBits(first));
       }
     }
   }

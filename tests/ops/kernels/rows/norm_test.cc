@@ -80,6 +80,41 @@ TEST(LayerNorm, IsNearDoublePrecision) {
   }
 }
 
+TEST(Norms, TakeEachHeadByItself) {
+  std::mt19937 random(7);
+  constexpr int64_t kRows = 3, kHeads = 5, kHead = 24;
+  using Norm = void (*RowKernels::*)(const NormArgs&, int64_t, int64_t);
+  for (Norm norm : {&RowKernels::rms_norm, &RowKernels::layer_norm}) {
+    for (const int64_t step : {int64_t{0}, kHead}) {
+      RandomMatrix x(kRows, kHeads * kHead, random, 2);
+      RandomMatrix w(1, kHeads * kHead, random), b(1, kHeads * kHead, random);
+      for (const RowKernels* kernels : RowKernelsHere()) {
+        RandomMatrix y(kRows, kHeads * kHead, random, 2);
+        NormArgs args = Args(x, w, &b, y);
+        args.columns = kHead;
+        args.heads = kHeads;
+        args.weight_step = step;
+        (kernels->*norm)(args, 0, kRows);
+        EXPECT_TRUE(y.PaddingUntouched());
+        RandomMatrix alone(1, kHead, random, 0);
+        for (int64_t r = 0; r < kRows; ++r) {
+          for (int64_t h = 0; h < kHeads; ++h) {
+            NormArgs one = Args(x, w, &b, alone);
+            one.x.data = &x.at(r, h * kHead);
+            one.columns = kHead;
+            one.weight += h * step;
+            one.bias += h * step;
+            (kernels->*norm)(one, 0, 1);
+            for (int64_t i = 0; i < kHead; ++i) {
+              ASSERT_EQ(y.at(r, h * kHead + i), alone.at(0, i));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Norms, GiveTheSameBitsOnEveryInstructionSetAndForEverySplit) {
   std::mt19937 random(3);
   using Norm = void (*RowKernels::*)(const NormArgs&, int64_t, int64_t);
@@ -160,27 +195,40 @@ TEST(QuantizeRows, FollowsTheDefinition) {
   }
 }
 
-TEST(RmsNormQuantize, HasTheBitsOfNormThenQuantize) {
+struct FusedNorm {
+  void (*RowKernels::*norm)(const NormArgs&, int64_t, int64_t);
+  void (*RowKernels::*quantized)(const NormArgs&, int64_t, int64_t);
+  bool bias;
+};
+const FusedNorm kFusedNorms[] = {
+    {&RowKernels::rms_norm, &RowKernels::rms_norm_quantize, false},
+    {&RowKernels::layer_norm, &RowKernels::layer_norm_quantize, true},
+    {&RowKernels::layer_norm, &RowKernels::layer_norm_quantize, false}};
+
+TEST(NormQuantize, HasTheBitsOfNormThenQuantize) {
   std::mt19937 random(6);
-  for (const int64_t rows : {1, 6, 7, 20}) {
-    const int64_t columns = 160;
-    RandomMatrix x(rows, columns, random), w(1, columns, random);
-    x.at(0, 5) = 1e-30f;
-    x.at(rows / 2, 100) = rows == 7 ? NAN : 3.0f;
-    std::vector<uint8_t> first;
-    for (const RowKernels* kernels : RowKernelsHere()) {
-      RandomMatrix y(rows, columns, random);
-      std::vector<uint8_t> apart = QuantizedBytes(rows, columns);
-      std::vector<uint8_t> fused = apart;
-      NormArgs args = Args(x, w, nullptr, y);
-      kernels->rms_norm(args, 0, rows);
-      kernels->quantize_rows({In(y), columns, rows, apart.data()}, 0, rows);
-      args.quantized = fused.data();
-      kernels->rms_norm_quantize(args, 0, rows / 2);
-      kernels->rms_norm_quantize(args, rows / 2, rows);
-      EXPECT_EQ(apart, fused);
-      if (first.empty()) first = fused;
-      EXPECT_EQ(first, fused);
+  for (const FusedNorm& c : kFusedNorms) {
+    for (const int64_t rows : {1, 6, 7, 20}) {
+      const int64_t columns = 160;
+      RandomMatrix x(rows, columns, random), w(1, columns, random);
+      RandomMatrix b(1, columns, random);
+      x.at(0, 5) = 1e-30f;
+      x.at(rows / 2, 100) = rows == 7 ? NAN : 3.0f;
+      std::vector<uint8_t> first;
+      for (const RowKernels* kernels : RowKernelsHere()) {
+        RandomMatrix y(rows, columns, random);
+        std::vector<uint8_t> apart = QuantizedBytes(rows, columns);
+        std::vector<uint8_t> fused = apart;
+        NormArgs args = Args(x, w, c.bias ? &b : nullptr, y);
+        (kernels->*c.norm)(args, 0, rows);
+        kernels->quantize_rows({In(y), columns, rows, apart.data()}, 0, rows);
+        args.quantized = fused.data();
+        (kernels->*c.quantized)(args, 0, rows / 2);
+        (kernels->*c.quantized)(args, rows / 2, rows);
+        EXPECT_EQ(apart, fused);
+        if (first.empty()) first = fused;
+        EXPECT_EQ(first, fused);
+      }
     }
   }
 }

@@ -82,6 +82,47 @@ TEST(Rope, IsNearDoublePrecisionUpToPosition2To20) {
   }
 }
 
+// YaRN: pairs before the ramp as without a scale, those behind it as with one,
+// and in between a mixture; everything longer by the magnitude.
+TEST(Rope, MixesScalesAlongARampAndMultipliesByTheMagnitude) {
+  std::mt19937 random(3);
+  constexpr int64_t kDims = 40;
+  RandomMatrix x(2, kDims, random);
+  const std::vector<int32_t> positions = {3, 1000};
+  for (const RowKernels* kernels : RowKernelsHere()) {
+    RandomMatrix y(2, kDims, random, 1);
+    RopeArgs args = {In(x),
+                     1,
+                     kDims,
+                     kDims,
+                     RopeStyle::kHalves,
+                     1e4,
+                     0.25,
+                     nullptr,
+                     positions.data(),
+                     Out(y)};
+    args.ramp_begin = 5;
+    args.ramp_end = 13;
+    args.magnitude = 1.5f;
+    kernels->rope(args, 0, 2);
+    for (int64_t r = 0; r < 2; ++r) {
+      for (int64_t i = 0; i < kDims / 2; ++i) {
+        const double mixed = i <= 5    ? 1
+                             : i >= 13 ? 0.25
+                                       : 1 - 0.75 * (i - 5) / 8;
+        const double angle = positions[static_cast<size_t>(r)] * mixed *
+                             std::pow(1e4, -2.0 * i / kDims);
+        const double a = x.at(r, i), b = x.at(r, i + kDims / 2);
+        ASSERT_NEAR(y.at(r, i),
+                    1.5 * (a * std::cos(angle) - b * std::sin(angle)), 2e-6);
+        ASSERT_NEAR(y.at(r, i + kDims / 2),
+                    1.5 * (b * std::cos(angle) + a * std::sin(angle)), 2e-6);
+      }
+    }
+    EXPECT_TRUE(y.PaddingUntouched());
+  }
+}
+
 TEST(Rope, GivesTheSameBitsOnEveryInstructionSetSplitAndInPlace) {
   const std::vector<const RowKernels*> tables = RowKernelsHere();
   if (tables.empty()) GTEST_SKIP();

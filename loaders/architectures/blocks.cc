@@ -1,0 +1,156 @@
+#include "loaders/architectures/blocks.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+
+std::string BlockPrefix(int64_t block) {
+  return absl::StrCat("blk.", block, ".");
+}
+
+ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x) {
+  const ValueId weight =
+      m.Vector(name + ".weight", {m.config.embedding_length});
+  m.Name(name);
+  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
+}
+
+ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x) {
+  const int64_t d = m.config.embedding_length;
+  const ValueId weight = m.Vector(name + ".weight", {d});
+  const ValueId bias = m.Vector(name + ".bias", {d});
+  m.Name(name);
+  return m.LayerNorm(x, weight, bias, AsWritten(m.config.norm_epsilon));
+}
+
+Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = c.embedding_length;
+  Heads heads;
+  heads.q = m.Linear(blk + "attn_q", x, c.head_count * c.key_length, d, bias);
+  heads.k =
+      m.Linear(blk + "attn_k", x, c.head_count_kv * c.key_length, d, bias);
+  heads.v =
+      m.Linear(blk + "attn_v", x, c.head_count_kv * c.value_length, d, bias);
+  return heads;
+}
+
+Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t q = c.head_count * c.key_length;
+  const int64_t k = c.head_count_kv * c.key_length;
+  const int64_t v = c.head_count_kv * c.value_length;
+  const ValueId all =
+      m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
+  Heads heads;
+  m.Name(blk + "attn_q");
+  heads.q = m.Slice(all, 0, q);
+  m.Name(blk + "attn_k");
+  heads.k = m.Slice(all, q, k);
+  m.Name(blk + "attn_v");
+  heads.v = m.Slice(all, q + k, v);
+  return heads;
+}
+
+Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads) {
+  const ModelConfig& c = m.config;
+  const double epsilon = AsWritten(c.norm_epsilon);
+  const auto norm = [&](const char* name, ValueId x, int64_t count) {
+    const std::string full = BlockPrefix(block) + name;
+    const ValueId weight = m.Vector(full + ".weight", {c.key_length});
+    m.Name(full);
+    return m.RmsNorm(x, weight, epsilon, count);
+  };
+  heads.q = norm("attn_q_norm", heads.q, c.head_count);
+  heads.k = norm("attn_k_norm", heads.k, c.head_count_kv);
+  return heads;
+}
+
+Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
+                  const RopeOptions& rope) {
+  m.Name(BlockPrefix(block) + "rope_q");
+  heads.q = m.Rope(heads.q, m.positions, rope);
+  m.Name(BlockPrefix(block) + "rope_k");
+  heads.k = m.Rope(heads.k, m.positions, rope);
+  return heads;
+}
+
+AttentionOptions DefaultAttention(const ModelConfig& config) {
+  AttentionOptions options;
+  options.heads = config.head_count;
+  options.scale = 1.0 / std::sqrt(static_cast<double>(config.key_length));
+  return options;
+}
+
+ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
+                        const AttentionOptions& options, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const ValueId key_state = m.KeyState(block, c.head_count_kv, c.key_length);
+  const ValueId value_state =
+      m.ValueState(block, c.head_count_kv, c.value_length);
+  m.Name(blk + "keys");
+  const ValueId keys = m.KvWrite(key_state, heads.k, m.positions, m.sequence);
+  m.Name(blk + "values");
+  const ValueId values =
+      m.KvWrite(value_state, heads.v, m.positions, m.sequence);
+  m.graph().AddOutput(blk + "keys", keys);
+  m.graph().AddOutput(blk + "values", values);
+
+  const ValueId last = c.encoder ? m.last_positions : m.positions;
+  m.Name(blk + "attention");
+  const ValueId scores =
+      m.AttentionScores(heads.q, keys, last, m.sequence, options);
+  const ValueId weights = m.Softmax(scores);
+  const ValueId mixed = m.AttentionValues(weights, values, last, m.sequence);
+  return m.Linear(blk + "attn_output", mixed, c.embedding_length,
+                  c.head_count * c.value_length, bias);
+}
+
+ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
+                         Activation activation) {
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = m.config.embedding_length;
+  const int64_t f = m.config.feed_forward_length;
+  const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
+  const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
+  m.Name(blk + "ffn_act");
+  const ValueId active =
+      activation == Activation::kSilu ? m.Silu(gate) : m.Gelu(gate, "tanh");
+  return m.Linear(blk + "ffn_down", m.Mul(active, up), d, f);
+}
+
+ValueId EmbedTokens(ModelBuilder& m) {
+  const ValueId table = m.Matrix("token_embd", m.config.vocabulary_size,
+                                 m.config.embedding_length);
+  m.Name("token_embd");
+  return m.Embed(m.ids, table);
+}
+
+ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
+                 ValueId x) {
+  m.Name(name);
+  return m.Add(y, x);
+}
+
+ValueId OutputRows(ModelBuilder& m, ValueId x) {
+  m.Name("output_rows");
+  return m.TakeRows(x, m.output_rows);
+}
+
+ValueId Logits(ModelBuilder& m, ValueId x) {
+  const ModelConfig& c = m.config;
+  ValueId output =
+      m.OptionalMatrix("output", c.vocabulary_size, c.embedding_length);
+  if (output == kNone) {
+    output = m.Matrix("token_embd", c.vocabulary_size, c.embedding_length);
+  }
+  m.Name("output");
+  return m.Matmul(x, output);
+}
+
+}  // namespace weft

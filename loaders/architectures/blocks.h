@@ -1,0 +1,70 @@
+// Parts that decoder models have in common, each as a textbook would write it.
+//
+// Tensors have the names of the GGUF convention ("blk.0.attn_q", ...), nodes
+// are named after them. A family's file puts these together and adds what it
+// has alone. Values must not be used after a failure (ModelBuilder::ok).
+#pragma once
+
+#include <string>
+
+#include "loaders/architectures/architecture.h"
+
+namespace weft {
+
+// "blk.<block>.": the prefix of a block's tensors.
+std::string BlockPrefix(int64_t block);
+
+// `name`.weight, and for LayerNorm `name`.bias, over whole rows of x, which
+// have embedding_length columns.
+ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x);
+ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x);
+
+// Queries, keys and values: f32[T, heads * key_length] and so on.
+struct Heads {
+  ValueId q, k, v;
+};
+
+// By attn_q, attn_k and attn_v, with biases as `bias` says.
+Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x,
+                    Bias bias = Bias::kOptional);
+// By one product, attn_qkv: q, k and v are slices of its rows.
+Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x,
+                  Bias bias = Bias::kOptional);
+
+// RMSNorm of every head by itself, by attn_q_norm and attn_k_norm, one weight
+// for all heads.
+Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads);
+
+// Queries and keys turned by their positions.
+Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
+                  const RopeOptions& rope);
+
+// Attention to this and earlier positions through the KV cache, which keeps k
+// and v (encoders: to all positions of the text); then attn_output.
+// options.heads is filled in; options.scale is 1 / sqrt(key_length) where
+// DefaultAttention made it.
+AttentionOptions DefaultAttention(const ModelConfig& config);
+ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
+                        const AttentionOptions& options,
+                        Bias bias = Bias::kOptional);
+
+enum class Activation { kSilu, kGeluTanh };
+
+// ffn_down(activation(ffn_gate x) * ffn_up x).
+ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
+                         Activation activation);
+
+// The embedding of the tokens.
+ValueId EmbedTokens(ModelBuilder& m);
+
+// x + y, named `name`.
+ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
+                 ValueId x);
+
+// The rows whose logits are wanted.
+ValueId OutputRows(ModelBuilder& m, ValueId x);
+// Logits of normalised rows: by output.weight, or the embedding where the file
+// has none.
+ValueId Logits(ModelBuilder& m, ValueId x);
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// Gemma 3 (Gemma Team 2025, arXiv:2503.19786), its language model: Gemma 2 with
+// norms of queries and keys instead of soft caps, five blocks of six with a
+// sliding window, and another frequency of rotation in those.
+//
+// Scores are scaled by the head length; the 27B model, which is known by its 62
+// blocks, by the embedding's share of a head.
+#include <cmath>
+
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+
+namespace weft {
+namespace {
+
+constexpr char kLogitCap[] = "final_logit_softcapping";
+constexpr char kLocalBase[] = "rope.freq_base_swa";
+constexpr int64_t kPattern = 6;  // blocks, of which the last sees everything
+constexpr int64_t kBlocksOf27B = 62;
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const RopeOptions global = m.RopeOf("halves");
+  RopeOptions local = global;
+  local.base = c.Number(kLocalBase);
+  local.scale = 1;
+  AttentionOptions attention = DefaultAttention(c);
+  if (c.block_count == kBlocksOf27B) {
+    attention.scale = std::sqrt(static_cast<double>(c.head_count) /
+                                static_cast<double>(c.embedding_length));
+  }
+
+  ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    const bool slides = block % kPattern != kPattern - 1;
+    attention.window = slides ? c.sliding_window : 0;
+    Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
+    heads = RotateHeads(m, block, NormHeads(m, block, heads),
+                        slides ? local : global);
+    const ValueId attended = CachedAttention(m, block, heads, attention);
+    x = Residual(m, blk + "attn_residual",
+                 RmsNorm(m, blk + "post_attention_norm", attended), x);
+    const ValueId fed = GatedFeedForward(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
+    x = Residual(m, blk + "ffn_residual",
+                 RmsNorm(m, blk + "post_ffw_norm", fed), x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  ValueId logits = Logits(m, x);
+  if (c.Number(kLogitCap) > 0) logits = m.Softcap(logits, c.Number(kLogitCap));
+  m.graph().AddOutput("logits", logits);
+}
+
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.keys = {{kLogitCap, 0, 1e6, 0}, {kLocalBase, 1, 1e9, 10000}};
+  return traits;
+}
+
+}  // namespace
+
+const Architecture kGemma3 = {"gemma3", Traits(), Build};
+
+}  // namespace weft

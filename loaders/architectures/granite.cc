@@ -1,0 +1,60 @@
+// Granite 3 (IBM 2024, "Granite 3.0 Language Models"): LLaMA with four numbers
+// that multiply embeddings, scores and what each part adds, and divide logits.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+
+namespace weft {
+namespace {
+
+constexpr char kScoreScale[] = "attention.scale";
+constexpr char kEmbeddingScale[] = "embedding_scale";
+constexpr char kResidualScale[] = "residual_scale";
+constexpr char kLogitScale[] = "logit_scale";
+
+// x times the number `key`, where the file has one.
+ValueId ScaleBy(ModelBuilder& m, const char* key, ValueId x) {
+  const double factor = m.config.Number(key);
+  return factor == 0 ? x : m.Scale(x, factor);
+}
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const RopeOptions rope = m.RopeOf("interleaved");
+  AttentionOptions attention = DefaultAttention(c);
+  if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);
+
+  ValueId x = ScaleBy(m, kEmbeddingScale, EmbedTokens(m));
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    const Heads heads =
+        SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
+    const ValueId attended = CachedAttention(
+        m, block, RotateHeads(m, block, heads, rope), attention);
+    x = Residual(m, blk + "attn_residual", ScaleBy(m, kResidualScale, attended),
+                 x);
+    const ValueId fed = GatedFeedForward(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kSilu);
+    x = Residual(m, blk + "ffn_residual", ScaleBy(m, kResidualScale, fed), x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  ValueId logits = Logits(m, x);
+  if (c.Number(kLogitScale) > 0) {
+    logits = m.Scale(logits, 1.0 / c.Number(kLogitScale));
+  }
+  m.graph().AddOutput("logits", logits);
+}
+
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.keys = {{kScoreScale, 0, 1e6, 0},
+                 {kEmbeddingScale, 0, 1e6, 0},
+                 {kResidualScale, 0, 1e6, 0},
+                 {kLogitScale, 0, 1e6, 0}};
+  return traits;
+}
+
+}  // namespace
+
+const Architecture kGranite = {"granite", Traits(), Build};
+
+}  // namespace weft

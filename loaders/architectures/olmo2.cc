@@ -1,0 +1,45 @@
+// OLMo 2 (OLMo Team 2024, arXiv:2501.00656): LLaMA with its norms behind
+// attention and feed-forward network instead of before, and with norms of all
+// queries and all keys.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+
+namespace weft {
+namespace {
+
+ValueId NormRow(ModelBuilder& m, const std::string& name, ValueId x,
+                int64_t columns) {
+  const ValueId weight = m.Vector(name + ".weight", {columns});
+  m.Name(name);
+  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
+}
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const RopeOptions rope = m.RopeOf("halves");
+
+  ValueId x = EmbedTokens(m);
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    Heads heads = SeparateHeads(m, block, x);
+    heads.q =
+        NormRow(m, blk + "attn_q_norm", heads.q, c.head_count * c.key_length);
+    heads.k = NormRow(m, blk + "attn_k_norm", heads.k,
+                      c.head_count_kv * c.key_length);
+    const ValueId attended = CachedAttention(
+        m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
+    x = Residual(m, blk + "attn_residual",
+                 RmsNorm(m, blk + "post_attention_norm", attended), x);
+    const ValueId fed = GatedFeedForward(m, block, x, Activation::kSilu);
+    x = Residual(m, blk + "ffn_residual",
+                 RmsNorm(m, blk + "post_ffw_norm", fed), x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  m.graph().AddOutput("logits", Logits(m, x));
+}
+
+}  // namespace
+
+const Architecture kOlmo2 = {"olmo2", ModelTraits(), Build};
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// Phi-3 (Abdin et al. 2024, arXiv:2404.14219): LLaMA whose matrices are joined,
+// queries, keys and values in one, gate and up in another, with a sliding
+// window in every block.
+//
+// Models for long contexts divide the frequencies by factors (longrope, Ding et
+// al. 2024, arXiv:2402.13753): one set up to the context of training, another
+// beyond it. The context that a plan is made for decides, so that results do
+// not depend on how long a text has become; without being asked, a plan keeps
+// to the former.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+
+namespace weft {
+namespace {
+
+ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = m.config.embedding_length;
+  const int64_t f = m.config.feed_forward_length;
+  const ValueId both = m.Linear(blk + "ffn_up", x, 2 * f, d);
+  m.Name(blk + "ffn_act");
+  const ValueId gate = m.Silu(m.Slice(both, 0, f));
+  const ValueId hidden = m.Mul(gate, m.Slice(both, f, f));
+  return m.Linear(blk + "ffn_down", hidden, d, f);
+}
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const int64_t pairs = c.rope_dimension_count / 2;
+  const ValueId for_long =
+      m.OptionalVector("rope_factors_long.weight", {pairs});
+  const ValueId for_short =
+      m.OptionalVector("rope_factors_short.weight", {pairs});
+  RopeOptions rope = m.RopeOf("halves");
+  const bool stretched = c.original_context_length > 0 &&
+                         m.graph().bounds.context > c.original_context_length;
+  rope.factors = stretched ? for_long : for_short;
+  AttentionOptions attention = DefaultAttention(c);
+  attention.window = c.sliding_window;
+
+  ValueId x = EmbedTokens(m);
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    const Heads heads = JoinedHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
+    const ValueId attended = CachedAttention(
+        m, block, RotateHeads(m, block, heads, rope), attention);
+    x = Residual(m, blk + "attn_residual", attended, x);
+    const ValueId fed = FeedForward(m, block, RmsNorm(m, blk + "ffn_norm", x));
+    x = Residual(m, blk + "ffn_residual", fed, x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  m.graph().AddOutput("logits", Logits(m, x));
+}
+
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  return traits;
+}
+
+}  // namespace
+
+const Architecture kPhi3 = {"phi3", Traits(), Build};
+
+}  // namespace weft

@@ -1,0 +1,33 @@
+// Qwen3 (Yang et al. 2025, arXiv:2505.09388): Qwen2 without biases, each head
+// of queries and keys normalised before it is rotated.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+
+namespace weft {
+namespace {
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const RopeOptions rope = m.RopeOf("halves");
+
+  ValueId x = EmbedTokens(m);
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
+    heads = RotateHeads(m, block, NormHeads(m, block, heads), rope);
+    const ValueId attended =
+        CachedAttention(m, block, heads, DefaultAttention(c));
+    x = Residual(m, blk + "attn_residual", attended, x);
+    const ValueId fed = GatedFeedForward(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kSilu);
+    x = Residual(m, blk + "ffn_residual", fed, x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  m.graph().AddOutput("logits", Logits(m, x));
+}
+
+}  // namespace
+
+const Architecture kQwen3 = {"qwen3", ModelTraits(), Build};
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// Gate and up as one product whose epilogue joins them, with GELU as tanh
+// approximates it.
+//
+//   %4 = matmul(%3, $gate)              %w = interleave_rows($gate, $up)
+//   %5 = matmul(%3, $up)                %8 = fused_matmul(%3, %w)
+//   %6 = gelu(%4)               ->           epilogue="gelu_gate_quantize"
+//   %7 = mul(%6, %5)
+//   %8 = quantize_rows(%7)
+//
+// Otherwise as fuse-silu-gate.
+#include "passes/fuse_gate.h"
+#include "passes/pass.h"
+
+namespace weft {
+
+absl::Status FuseGeluGate(Graph& graph, const PassOptions&) {
+  FuseGate({"gelu_gate", GateActivation::kGeluTanh,
+            [](const Node& node) {
+              return node.op == "gelu" &&
+                     node.attributes.String("approximation") == "tanh";
+            }},
+           &graph);
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,322 @@
+// Each family as a small made-up model: its logits against a second
+// implementation of the same mathematics, and the promises that hold for all
+// models: bits that depend on nothing but tokens, plans at the lower bound,
+// every pass and kernel as its reference.
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "loaders/gguf_writer.h"
+#include "loaders/quantize_model.h"
+#include "loaders/synthesize.h"
+#include "passes/pipeline.h"
+#include "runtime/check/check_nodes.h"
+#include "runtime/check/check_passes.h"
+#include "runtime/engine.h"
+#include "tests/golden/golden_data.h"
+#include "tests/golden/plain_model.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What differs from the sizes that all have.
+struct Family {
+  const char* name;
+  const char* architecture;
+  const char* more;
+};
+
+const Family kFamilies[] = {
+    {"llama", "llama", ""},
+    {"qwen2", "qwen2", R"("tied_output": true)"},
+    {"qwen3", "qwen3", R"("tied_output": true, "key_length": 48)"},
+    {"gpt2", "gpt2", R"("head_count_kv": 4, "tied_output": true)"},
+    {"stablelm", "stablelm",
+     R"("rope_dimension_count": 8,
+        "optional_tensors": ["attn_q.bias", "attn_k.bias", "attn_v.bias"])"},
+    {"stablelm_parallel", "stablelm",
+     R"("rope_dimension_count": 8, "keys": {"use_parallel_residual": 1},
+        "optional_tensors": ["attn_q_norm.weight", "attn_k_norm.weight"])"},
+    {"gemma", "gemma",
+     R"("head_count_kv": 1, "key_length": 64, "tied_output": true)"},
+    {"gemma2", "gemma2",
+     R"("block_count": 3, "tied_output": true,
+        "keys": {"attention.sliding_window": 9, "attn_logit_softcapping": 3,
+                 "final_logit_softcapping": 2.5})"},
+    {"gemma3", "gemma3",
+     R"("block_count": 7, "tied_output": true, "rope_freq_base": 1e6,
+        "keys": {"attention.sliding_window": 9, "rope.scaling.factor": 8})"},
+    {"phi3", "phi3",
+     R"("keys": {"attention.sliding_window": 11,
+                 "rope.scaling.original_context_length": 128,
+                 "rope.scaling.attn_factor": 1.125},
+        "optional_tensors": ["rope_factors_long.weight",
+                             "rope_factors_short.weight"])"},
+    {"granite", "granite",
+     R"("keys": {"attention.scale": 0.125, "embedding_scale": 12,
+                 "residual_scale": 0.21, "logit_scale": 3})"},
+    {"olmo2", "olmo2", R"("head_count_kv": 4)"},
+};
+
+// A file of this family in the test's own folder. Keys of `more` win.
+std::string Synthesize(const Family& family, const std::string& type) {
+  nlohmann::json shape = {
+      {"architecture", family.architecture},
+      {"embedding_length", 128},
+      {"block_count", 2},
+      {"feed_forward_length", 256},
+      {"head_count", 4},
+      {"head_count_kv", 2},
+      {"vocabulary_size", 320},
+      {"context_length", 128},
+  };
+  shape.update(nlohmann::json::parse(absl::StrCat("{", family.more, "}")));
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/", family.name, "-", type);
+  std::ofstream(path + ".json") << shape;
+  SynthesizeOptions options;
+  options.shape = path + ".json";
+  options.type = type;
+  options.seed = 5;
+  const auto report = SynthesizeModel(options, path + ".gguf");
+  EXPECT_TRUE(report.ok()) << report.status();
+  return path + ".gguf";
+}
+
+std::vector<int32_t> SomeTokens(int count) {
+  std::mt19937 random(20261130);
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(random() % 320);
+  return tokens;
+}
+
+EngineOptions ExactCache() {
+  EngineOptions options;
+  options.model.graph.kv_type = DType::kF32;
+  options.threads = 1;
+  return options;
+}
+
+std::vector<float> Logits(const std::string& path, const EngineOptions& options,
+                          const std::vector<int32_t>& tokens, int64_t chunk) {
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
+  EXPECT_TRUE(engine.ok()) << path << ": " << engine.status();
+  std::vector<float> result;
+  if (!engine.ok()) return result;
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < tokens.size(); ++i) positions.push_back(i);
+  const absl::Status status = (*engine)->Evaluate(
+      tokens, positions, chunk, [&](int64_t, absl::Span<const float> row) {
+        result.insert(result.end(), row.begin(), row.end());
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && !a.empty() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+double Nmse(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  if (a.size() != b.size()) return 1;
+  ErrorSums sums;
+  sums.Add(a, b);
+  EXPECT_GT(sums.power, 0);
+  return sums.nmse();
+}
+
+// The same model, with one more string in its metadata.
+std::string WithString(const std::string& path, const std::string& key,
+                       const std::string& value) {
+  const auto file = GgufFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  writer.CopyMetadata(*file);
+  writer.SetString(key, value);
+  for (const GgufTensor& tensor : file->tensors()) {
+    writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
+  }
+  const std::string result = path + ".changed";
+  EXPECT_TRUE(writer.WriteTo(result).ok());
+  return result;
+}
+
+// The second implementation is worth something: it agrees with a third.
+TEST(PlainModelTest, AgreesWithTheGoldenModels) {
+  const std::string folder = GoldenFolder("arch");
+  const nlohmann::json cases = ReadCases(folder);
+  int models = 0;
+  for (const auto& [name, model] : cases["models"].items()) {
+    if (name.find("bert") == 0 || name.find("moe") != std::string::npos) {
+      continue;
+    }
+    const nlohmann::json& sequence = model["sequences"][1];
+    const char* const values = sequence.contains("truth") ? "truth" : "values";
+    const std::vector<float> logits =
+        PlainLogits(folder + model["file"].get<std::string>(),
+                    sequence["tokens"].get<std::vector<int32_t>>());
+    EXPECT_LT(
+        Nmse(logits, ReadFloats(folder + sequence[values].get<std::string>())),
+        1e-11)
+        << name;
+    ++models;
+  }
+  EXPECT_GE(models, 11);
+}
+
+class FamilyTest : public ::testing::TestWithParam<Family> {};
+
+TEST_P(FamilyTest, LogitsAreThoseOfTheSecondImplementation) {
+  const std::string path = Synthesize(GetParam(), "F32");
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  const std::vector<float> want = PlainLogits(path, tokens);
+  for (Isa isa : {DetectIsa(), Isa::kRef}) {
+    EngineOptions options = ExactCache();
+    options.model.compile.isa = isa;
+    EXPECT_LT(Nmse(Logits(path, options, tokens, 0), want), 1e-10) << Name(isa);
+  }
+}
+
+TEST_P(FamilyTest, BitsDependOnNeitherChunksNorFusions) {
+  std::vector<std::string> passes;
+  for (const PassEntry& pass : Pipeline()) {
+    if (pass.tolerance == 0) passes.push_back(pass.name);
+  }
+  const std::vector<int32_t> tokens = SomeTokens(70);
+  for (const char* type : {"F32", "Q8_0", "Q4_K_M"}) {
+    const std::string path = Synthesize(GetParam(), type);
+    EngineOptions options;
+    options.threads = 2;
+    const std::vector<float> logits = Logits(path, options, tokens, 512);
+    for (int64_t chunk : {1, 7}) {
+      EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, chunk)))
+          << type << " chunk " << chunk;
+    }
+    for (const std::string& pass : passes) {
+      options.model.compile.disabled_passes = {pass};
+      EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
+          << type << " without " << pass;
+    }
+    options.model.compile.disabled_passes = {passes.begin(), passes.end()};
+    EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
+        << type << " without all that keep bits";
+  }
+}
+
+// Rows of 128 and 256: some K types fit, others fall back.
+TEST_P(FamilyTest, QuantisesWithAWarningForEachTensorThatDoesNotFit) {
+  const std::string path = Synthesize(GetParam(), "F32");
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  const std::vector<float> want = PlainLogits(path, tokens);
+  for (const char* type : {"Q8_0", "Q4_K_M"}) {
+    const std::string result = absl::StrCat(path, ".", type);
+    QuantizeOptions quantize;
+    quantize.type = type;
+    const auto report = QuantizeModel(path, result, quantize);
+    ASSERT_TRUE(report.ok()) << report.status();
+    const bool k_type = std::string(type) == "Q4_K_M";
+    EXPECT_EQ(report->warnings.empty(), !k_type);
+    for (const std::string& warning : report->warnings) {
+      EXPECT_THAT(warning, HasSubstr("stored as"));
+    }
+    EXPECT_LT(Nmse(Logits(result, ExactCache(), tokens, 0), want),
+              k_type ? 0.2 : 0.01)
+        << type;
+    EXPECT_LT(Nmse(Logits(result, ExactCache(), tokens, 0),
+                   PlainLogits(result, tokens)),
+              k_type ? 0.02 : 0.005)
+        << type;
+  }
+}
+
+TEST_P(FamilyTest, PassesAndKernelsAgreeWithReferenceFunctions) {
+  const auto threads = ThreadPool::Create(2);
+  ASSERT_TRUE(threads.ok()) << threads.status();
+  const std::vector<int32_t> tokens = SomeTokens(20);
+  for (const char* type : {"F32", "Q4_K_M"}) {
+    const auto file = GgufFile::Open(Synthesize(GetParam(), type));
+    ASSERT_TRUE(file.ok()) << file.status();
+    ModelOptions options = DefaultModelOptions();
+    options.compile.buckets = {1, 8};
+    options.graph.context = 64;
+    ReferenceEvaluator evaluator;
+    PassChecker passes(&evaluator, TokenInputs(tokens, 0),
+                       {20, 20, kPageTokens});
+    absl::StatusOr<Plan> plan = CompileModel(
+        *file, options,
+        [&](const std::string& pass, int64_t bucket, const Graph& graph) {
+          passes.Look(pass, bucket, graph);
+        });
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(passes.status().ok()) << passes.status();
+    if (const PassCheck* guilty = passes.Guilty()) {
+      ADD_FAILURE() << type << " " << guilty->pass << ": " << guilty->fault;
+    }
+    for (const Graph& graph : plan->buckets) {
+      EXPECT_EQ(graph.arena.bytes, graph.arena.lower_bound)
+          << type << " " << graph.bounds.tokens;
+    }
+    ASSERT_TRUE(MakeWeights(*plan, **threads).ok());
+    const auto nodes = CheckNodes(*plan, tokens, **threads, &evaluator);
+    ASSERT_TRUE(nodes.ok()) << nodes.status();
+    for (const NodeFault& fault : nodes->faults) {
+      ADD_FAILURE() << type << " " << fault.node << " " << fault.kernel << ": "
+                    << fault.fault;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyTest, ::testing::ValuesIn(kFamilies),
+                         [](const ::testing::TestParamInfo<Family>& info) {
+                           return std::string(info.param.name);
+                         });
+
+// Pairs in between two rotations, where neither linear scaling nor none fits.
+TEST(YarnTest, IsThatOfTheSecondImplementation) {
+  const Family family = {"yarn", "qwen2",
+                         R"("context_length": 512, "keys": {
+      "rope.scaling.factor": 4, "rope.scaling.original_context_length": 128})"};
+  const std::string plain = Synthesize(family, "F32");
+  const std::string path = WithString(plain, "qwen2.rope.scaling.type", "yarn");
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  const std::vector<float> logits = Logits(path, ExactCache(), tokens, 0);
+  EXPECT_LT(Nmse(logits, PlainLogits(path, tokens)), 1e-10);
+  EXPECT_GT(Nmse(logits, PlainLogits(plain, tokens)), 1e-3);
+}
+
+// Which factors hold is decided by the context of the plan.
+TEST(LongRopeTest, FactorsFollowTheContextAndShortOnesAreTheDefault) {
+  const Family family = {"longrope", "phi3",
+                         R"("context_length": 1024, "keys": {
+      "rope.scaling.original_context_length": 128},
+      "optional_tensors": ["rope_factors_long.weight",
+                           "rope_factors_short.weight"])"};
+  const std::string path = Synthesize(family, "F32");
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  const auto at_context = [&](int64_t context) {
+    EngineOptions options = ExactCache();
+    options.model.graph.context = context;
+    return Logits(path, options, tokens, 0);
+  };
+  const std::vector<float> short_ones = PlainLogits(path, tokens);
+  EXPECT_LT(Nmse(at_context(0), short_ones), 1e-10);
+  EXPECT_TRUE(SameBits(at_context(0), at_context(128)));
+  EXPECT_GT(Nmse(at_context(129), short_ones), 1e-3);
+  EXPECT_TRUE(SameBits(at_context(129), at_context(1024)));
+}
+
+}  // namespace
+}  // namespace weft

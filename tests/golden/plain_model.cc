@@ -1,0 +1,327 @@
+#include "tests/golden/plain_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "loaders/gguf.h"
+#include "ops/dequantize.h"
+
+namespace weft {
+namespace {
+
+using Row = std::vector<double>;
+
+struct Matrix {
+  size_t columns = 0;
+  Row numbers;
+  size_t rows() const { return numbers.size() / columns; }
+};
+
+class Model {
+ public:
+  explicit Model(const std::string& path) : file_(Open(path)) {
+    name_ = *file_.GetString("general.architecture");
+    d_ = Key("embedding_length");
+    heads_ = Key("attention.head_count");
+    kv_heads_ = Key("attention.head_count_kv", heads_);
+    head_ = Key("attention.key_length", d_ / heads_);
+    turned_ = Key("rope.dimension_count", head_);
+    epsilon_ = Key("attention.layer_norm_rms_epsilon",
+                   Key("attention.layer_norm_epsilon", 0));
+    blocks_ = Key("block_count");
+    gemma_ = name_.rfind("gemma", 0) == 0;
+  }
+
+  std::vector<float> Logits(const std::vector<int32_t>& tokens) {
+    std::vector<float> result;
+    keys_.resize(blocks_);
+    values_.resize(blocks_);
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      for (double logit : Step(tokens[t], t)) {
+        result.push_back(static_cast<float>(logit));
+      }
+    }
+    return result;
+  }
+
+ private:
+  static GgufFile Open(const std::string& path) {
+    auto file = GgufFile::Open(path);
+    if (!file.ok()) {
+      std::fprintf(stderr, "%s\n", file.status().ToString().c_str());
+      std::abort();
+    }
+    return *std::move(file);
+  }
+
+  double Key(const std::string& key, double otherwise = NAN) const {
+    const GgufValue* value = file_.FindValue(name_ + "." + key);
+    if (value == nullptr) return otherwise;
+    if (value->ToBool().has_value()) return *value->ToBool();
+    return *value->ToDouble();
+  }
+
+  bool Has(const std::string& tensor) const {
+    return file_.FindTensor(tensor) != nullptr;
+  }
+
+  const Matrix& Tensor(const std::string& name) {
+    Matrix& matrix = tensors_[name];
+    if (matrix.columns > 0) return matrix;
+    const GgufTensor* tensor = file_.FindTensor(name);
+    if (tensor == nullptr) {
+      std::fprintf(stderr, "no tensor %s\n", name.c_str());
+      std::abort();
+    }
+    const int64_t columns = tensor->dims[0];
+    std::vector<float> floats(columns);
+    for (int64_t r = 0; r < tensor->elements() / columns; ++r) {
+      DequantizeRow(tensor->type,
+                    tensor->data.data() + r * RowBytes(tensor->type, columns),
+                    floats.data(), columns);
+      matrix.numbers.insert(matrix.numbers.end(), floats.begin(), floats.end());
+    }
+    matrix.columns = columns;
+    return matrix;
+  }
+
+  Row Times(const std::string& name, const Row& x) {
+    const Matrix& w = Tensor(name + ".weight");
+    Row y(w.rows());
+    for (size_t n = 0; n < y.size(); ++n) {
+      for (size_t k = 0; k < x.size(); ++k) {
+        y[n] += w.numbers[n * w.columns + k] * x[k];
+      }
+      if (Has(name + ".bias")) y[n] += Tensor(name + ".bias").numbers[n];
+    }
+    return y;
+  }
+
+  // In place, elements [begin, begin + n), weights from `at` on.
+  void NormPart(const std::string& name, size_t begin, size_t n, size_t at,
+                Row* x) {
+    const bool layer = !std::isnan(Key("attention.layer_norm_epsilon"));
+    double mean = 0, square = 0;
+    for (size_t i = 0; i < n && layer; ++i) mean += (*x)[begin + i] / n;
+    for (size_t i = 0; i < n; ++i) {
+      square += std::pow((*x)[begin + i] - mean, 2) / n;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      double& e = (*x)[begin + i];
+      e = (e - mean) / std::sqrt(square + epsilon_) *
+          Tensor(name + ".weight").numbers[at + i];
+      if (Has(name + ".bias")) e += Tensor(name + ".bias").numbers[at + i];
+    }
+  }
+
+  Row Norm(const std::string& name, Row x) {
+    NormPart(name, 0, x.size(), 0, &x);
+    return x;
+  }
+
+  // Queries or keys: by head, each with its own weights or all with the same,
+  // or the whole row.
+  void NormHeads(const std::string& name, Row* x) {
+    if (!Has(name + ".weight")) return;
+    const size_t weights = Tensor(name + ".weight").numbers.size();
+    const size_t part = name_ == "olmo2" ? x->size() : head_;
+    for (size_t begin = 0; begin < x->size(); begin += part) {
+      NormPart(name, begin, part, weights > part ? begin : 0, x);
+    }
+  }
+
+  // How many radians pair i turns per position.
+  double Frequency(size_t i, bool slides) {
+    const double original =
+        Key("rope.scaling.original_context_length", Key("context_length"));
+    double base = Key("rope.freq_base", 10000);
+    double factor = Key("rope.scaling.factor", 1);
+    if (name_ == "gemma3" && slides) {
+      base = 10000;
+      factor = 1;
+    }
+    double frequency = std::pow(base, -2.0 * i / turned_);
+    for (const char* table :
+         {"rope_freqs.weight", "rope_factors_short.weight"}) {
+      if (Has(table)) frequency /= Tensor(table).numbers[i];
+    }
+    if (!Yarn()) return frequency / factor;
+    // Turns within the original context: from 32 on as it was, below 1 scaled.
+    const auto pair = [&](double turns) {
+      return turned_ * std::log(original / (turns * 2 * M_PI)) /
+             (2 * std::log(base));
+    };
+    const double low = std::max(0.0, std::floor(pair(32)));
+    const double high = std::min(turned_ - 1.0, std::ceil(pair(1)));
+    const double kept =
+        1 - std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
+    return frequency / factor * (1 - kept) + frequency * kept;
+  }
+
+  bool Yarn() const {
+    const auto type = file_.OptionalString(name_ + ".rope.scaling.type");
+    return type.ok() && type->value_or("") == "yarn";
+  }
+
+  double Magnitude() const {
+    const double factor = Key("rope.scaling.attn_factor", 1);
+    return Yarn() ? factor * (1 + 0.1 * std::log(Key("rope.scaling.factor")))
+                  : factor;
+  }
+
+  void Turn(size_t position, bool slides, Row* x) {
+    if (name_ == "gpt2") return;
+    const bool neighbours = name_ == "llama" || name_ == "granite";
+    const size_t half = turned_ / 2;
+    for (size_t begin = 0; begin < x->size(); begin += head_) {
+      for (size_t i = 0; i < half; ++i) {
+        double& a = (*x)[begin + (neighbours ? 2 * i : i)];
+        double& b = (*x)[begin + (neighbours ? 2 * i + 1 : i + half)];
+        const double angle = position * Frequency(i, slides);
+        const double turned =
+            Magnitude() * (a * std::cos(angle) - b * std::sin(angle));
+        b = Magnitude() * (a * std::sin(angle) + b * std::cos(angle));
+        a = turned;
+      }
+    }
+  }
+
+  bool Slides(int block) const {
+    if (name_ == "gemma2") return block % 2 == 0;
+    if (name_ == "gemma3") return block % 6 != 5;
+    return name_ == "phi3";
+  }
+
+  double ScoreScale() const {
+    if (name_ == "granite") return Key("attention.scale");
+    const bool largest = (name_ == "gemma2" && blocks_ == 46) ||
+                         (name_ == "gemma3" && blocks_ == 62);
+    return 1 / std::sqrt(largest ? d_ / heads_ : head_);
+  }
+
+  Row Attention(int block, size_t position, const Row& x) {
+    const std::string blk = absl::StrCat("blk.", block, ".");
+    const size_t head = head_, heads = heads_, kv_heads = kv_heads_;
+    Row q, k, v;
+    if (Has(blk + "attn_qkv.weight")) {
+      const Row all = Times(blk + "attn_qkv", x);
+      q.assign(all.begin(), all.begin() + heads * head);
+      k.assign(all.begin() + q.size(), all.end() - kv_heads * head);
+      v.assign(all.end() - kv_heads * head, all.end());
+    } else {
+      q = Times(blk + "attn_q", x);
+      k = Times(blk + "attn_k", x);
+      v = Times(blk + "attn_v", x);
+    }
+    NormHeads(blk + "attn_q_norm", &q);
+    NormHeads(blk + "attn_k_norm", &k);
+    Turn(position, Slides(block), &q);
+    Turn(position, Slides(block), &k);
+    keys_[block].push_back(k);
+    values_[block].push_back(v);
+    const double cap = Key("attn_logit_softcapping", 0);
+    const size_t window =
+        Slides(block) ? Key("attention.sliding_window", 1e9) : 1e9;
+    Row mixed(heads * head);
+    for (size_t h = 0; h < heads; ++h) {
+      const size_t at = h / (heads / kv_heads) * head;
+      Row weights(position + 1);
+      double sum = 0;
+      for (size_t p = 0; p <= position; ++p) {
+        if (position - p >= window) continue;
+        double score = 0;
+        for (size_t i = 0; i < head; ++i) {
+          score += q[h * head + i] * keys_[block][p][at + i];
+        }
+        score *= ScoreScale();
+        if (cap > 0) score = cap * std::tanh(score / cap);
+        sum += weights[p] = std::exp(score);
+      }
+      for (size_t p = 0; p <= position; ++p) {
+        for (size_t i = 0; i < head; ++i) {
+          mixed[h * head + i] += weights[p] / sum * values_[block][p][at + i];
+        }
+      }
+    }
+    return Times(blk + "attn_output", mixed);
+  }
+
+  double Activate(double x) const {
+    if (!gemma_ && name_ != "gpt2") return x / (1 + std::exp(-x));
+    const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+    return x / 2 * (1 + std::tanh(inner));
+  }
+
+  Row FeedForward(const std::string& blk, const Row& x) {
+    Row up = Times(blk + "ffn_up", x);
+    if (name_ == "gpt2") {
+      for (double& e : up) e = Activate(e);
+    } else if (name_ == "phi3") {
+      const size_t half = up.size() / 2;
+      for (size_t i = 0; i < half; ++i) up[i] = Activate(up[i]) * up[half + i];
+      up.resize(half);
+    } else {
+      const Row gate = Times(blk + "ffn_gate", x);
+      for (size_t i = 0; i < up.size(); ++i) up[i] *= Activate(gate[i]);
+    }
+    return Times(blk + "ffn_down", up);
+  }
+
+  // Adds what a part of a block gives, through the norm behind it.
+  void AddTo(Row* x, const std::string& post_norm, Row y) {
+    if (Has(post_norm + ".weight")) y = Norm(post_norm, y);
+    const double scale = Key("residual_scale", 1);
+    for (size_t i = 0; i < y.size(); ++i) (*x)[i] += scale * y[i];
+  }
+
+  Row Step(int32_t token, size_t position) {
+    Row x(d_);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = Tensor("token_embd.weight").numbers[token * x.size() + i];
+      x[i] *= gemma_ ? std::sqrt(d_) : Key("embedding_scale", 1);
+      if (name_ == "gpt2") {
+        x[i] += Tensor("position_embd.weight").numbers[position * x.size() + i];
+      }
+    }
+    for (int block = 0; block < blocks_; ++block) {
+      const std::string blk = absl::StrCat("blk.", block, ".");
+      const Row before =
+          Has(blk + "attn_norm.weight") ? Norm(blk + "attn_norm", x) : x;
+      AddTo(&x, blk + "post_attention_norm",
+            Attention(block, position, before));
+      Row between = before;  // of the parallel residual
+      if (Has(blk + "ffn_norm.weight")) between = Norm(blk + "ffn_norm", x);
+      if (name_ == "olmo2") between = x;
+      AddTo(&x, blk + "post_ffw_norm", FeedForward(blk, between));
+    }
+    Row logits = Times(Has("output.weight") ? "output" : "token_embd",
+                       Norm("output_norm", x));
+    const double cap = Key("final_logit_softcapping", 0);
+    for (double& logit : logits) {
+      logit /= Key("logit_scale", 1);
+      if (cap > 0) logit = cap * std::tanh(logit / cap);
+    }
+    return logits;
+  }
+
+  const GgufFile file_;
+  std::string name_;
+  double d_, heads_, kv_heads_, head_, turned_, epsilon_, blocks_;
+  bool gemma_;
+  std::map<std::string, Matrix> tensors_;
+  // [block][position]
+  std::vector<std::vector<Row>> keys_, values_;
+};
+
+}  // namespace
+
+std::vector<float> PlainLogits(const std::string& path,
+                               const std::vector<int32_t>& tokens) {
+  return Model(path).Logits(tokens);
+}
+
+}  // namespace weft
