@@ -79,7 +79,7 @@ WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
       s[v] = Load(scores + 16 * v);
       if (!visible.Whole()) {
         const I32x16 seen = (lane < visible.to[r] - 16 * v) &
-                            (lane >= visible.from[r] - 16 * v);
+                            ~(lane < visible.from[r] - 16 * v);
         s[v] = Select(seen, s[v], masked);
         Store(scores + 16 * v, s[v]);
       }
