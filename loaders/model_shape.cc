@@ -3,6 +3,7 @@
 #include "loaders/model_shape.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -34,6 +35,17 @@ const std::vector<ModelShape>& Shapes() {
        1e-5, false},
       {"qwen2-0.5b", "qwen2", 896, 24, 4864, 14, 2, 64, 151936, 32768, 1e6,
        1e-6, true},
+      {"qwen1.5-moe-a2.7b", "qwen2moe", 2048, 24, 5632, 16, 16, 128, 151936,
+       8192, 1e6, 1e-6, false, 0,
+       Keys{{"expert_count", 60},
+            {"expert_used_count", 4},
+            {"expert_feed_forward_length", 1408},
+            {"expert_shared_feed_forward_length", 5632}}},
+      // Mixtral's proportions at about a hundredth of its size.
+      {"mixtral-small", "llama", 768, 8, 1792, 12, 4, 64, 32000, 32768, 1e6,
+       1e-5, false, 0, Keys{{"expert_count", 8}, {"expert_used_count", 2}}},
+      {"bert-base", "bert", 768, 12, 3072, 12, 12, 64, 30522, 512, 1e4, 1e-12,
+       false, 0, Keys{{"pooling_type", 1}}},
       {"qwen3-0.6b", "qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 40960, 1e6,
        1e-6, true},
       {"smollm-135m", "llama", 576, 30, 1536, 9, 3, 64, 49152, 2048, 1e4, 1e-5,
@@ -80,6 +92,7 @@ const std::vector<ModelShape>& Shapes() {
 constexpr int64_t kControlAndByteTokens = 259;
 constexpr int64_t kMaxDimension = int64_t{1} << 24;
 constexpr int64_t kMaxMatrix = int64_t{1} << 38;
+constexpr int64_t kMaxExperts = 1024;
 constexpr int64_t kMaxLayers = int64_t{1} << 12;
 
 absl::Status ShapeError(absl::string_view where, absl::string_view what) {
@@ -212,6 +225,46 @@ absl::Status CheckRange(absl::string_view where, const char* key, int64_t value,
       where, absl::StrCat(key, " is ", value, ": use ", low, " to ", high));
 }
 
+// The numbers that sizes of experts' tensors come from.
+absl::Status CheckExperts(absl::string_view where, const ModelShape& shape) {
+  const auto found = shape.keys.find("expert_count");
+  if (found == shape.keys.end()) return absl::OkStatus();
+  const struct {
+    const char* key;
+    int64_t otherwise, low, high;
+  } ranges[] = {
+      {"expert_count", 0, 0, kMaxExperts},
+      {"expert_used_count", 0, 1, kMaxExperts},
+      {"expert_feed_forward_length", shape.feed_forward_length, 1,
+       kMaxDimension},
+      {"expert_shared_feed_forward_length", 0, 0, kMaxDimension},
+  };
+  double largest = 1;
+  for (const auto& range : ranges) {
+    const auto key = shape.keys.find(range.key);
+    const double value = key == shape.keys.end()
+                             ? static_cast<double>(range.otherwise)
+                             : key->second;
+    if (!(value >= static_cast<double>(range.low) &&
+          value <= static_cast<double>(range.high)) ||
+        value != std::floor(value)) {
+      return ShapeError(where, absl::StrCat(range.key, " is ", value, ": use ",
+                                            range.low, " to ", range.high));
+    }
+    largest = std::max(largest, value);
+  }
+  if (shape.keys.at("expert_used_count") > found->second) {
+    return ShapeError(where, "expert_used_count is above expert_count");
+  }
+  if (static_cast<double>(shape.embedding_length) * found->second * largest >
+      static_cast<double>(kMaxMatrix)) {
+    return ShapeError(where,
+                      "experts have more than 2^38 elements: shrink "
+                      "them");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
   if (shape->head_count_kv == 0) shape->head_count_kv = shape->head_count;
   const struct {
@@ -264,6 +317,7 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
       kMaxMatrix) {
     return ShapeError(where, "a matrix has more than 2^38 elements: shrink it");
   }
+  if (absl::Status s = CheckExperts(where, *shape); !s.ok()) return s;
   if (!(shape->rope_freq_base > 0.0) || !(shape->rope_freq_base < 1e30) ||
       !(shape->norm_epsilon > 0.0) || !(shape->norm_epsilon < 1.0)) {
     return ShapeError(where,

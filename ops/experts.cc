@@ -2,7 +2,7 @@
 #include "ops/experts.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ops/fused_matmul.h"
@@ -29,6 +29,12 @@ absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
   }
   WEFT_RETURN_IF_ERROR(WantInt(node, "k", 1, shape[1].value));
   WEFT_RETURN_IF_ERROR(WantInt(node, "normalize", 0, 1));
+  // Kernels count pairs of rows and experts in 32 bits.
+  if (CappedProduct(shape[0].Resolve(graph.bounds), node.attributes.Int("k")) >
+      std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(
+        "top_k chooses more than 2^31 numbers in a step");
+  }
   const Shape chosen{shape[0], Dim::Number(node.attributes.Int("k"))};
   return Types{{DType::kI32, chosen, ""}, FloatType(chosen)};
 }
@@ -145,8 +151,7 @@ std::vector<double> Gated(const std::vector<double>& row) {
   std::vector<double> gated(row.size() / 2);
   for (size_t n = 0; n < gated.size(); ++n) {
     const size_t gate = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
-    const double g = row[gate];
-    gated[n] = RoundToFloat(g / (1.0 + std::exp(-g))) * row[gate + kPanelRows];
+    gated[n] = RoundToFloat(Silu(row[gate])) * row[gate + kPanelRows];
   }
   return gated;
 }

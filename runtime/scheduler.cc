@@ -228,8 +228,9 @@ void Scheduler::Impl::Loop() {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
     std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
-  absl::Status valid =
-      CheckOptions(*engine, engine->cache().pool().slots(), options);
+  absl::Status valid = CheckGenerates(engine->plan());
+  if (!valid.ok()) return valid;
+  valid = CheckOptions(*engine, engine->cache().pool().slots(), options);
   if (!valid.ok()) return valid;
   return std::unique_ptr<Scheduler>(
       new Scheduler(std::make_unique<Impl>(std::move(engine), options)));

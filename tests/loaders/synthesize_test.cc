@@ -194,10 +194,13 @@ TEST(FindModelShape, KnowsPublishedModels) {
 // Parameters as their publishers count them.
 TEST(SynthesizeModel, PublishedShapesHaveTheirNumberOfParameters) {
   const std::pair<const char*, double> millions[] = {
-      {"tinyllama-1.1b", 1100}, {"qwen2-0.5b", 494}, {"qwen3-0.6b", 596},
-      {"gpt2-124m", 124.4},     {"gemma-2b", 2506},  {"gemma2-2b", 2614},
-      {"gemma3-1b", 1000},      {"phi3-mini", 3821}, {"stablelm-2-1.6b", 1644},
-      {"granite-3-2b", 2534},   {"olmo2-1b", 1485}};
+      {"tinyllama-1.1b", 1100},    {"qwen2-0.5b", 494},
+      {"qwen3-0.6b", 596},         {"gpt2-124m", 124.4},
+      {"gemma-2b", 2506},          {"gemma2-2b", 2614},
+      {"gemma3-1b", 1000},         {"phi3-mini", 3821},
+      {"stablelm-2-1.6b", 1644},   {"granite-3-2b", 2534},
+      {"olmo2-1b", 1485},          {"bert-base", 108.9},
+      {"qwen1.5-moe-a2.7b", 14316}};
   for (const auto& [name, count] : millions) {
     SynthesizeOptions options;
     options.shape = name;
@@ -262,6 +265,14 @@ TEST(FindModelShape, RefusesBadFilesByKey) {
        "rope_dimension_count"},
       {head + R"("head_count": 4, "keys": [1]})", "keys: write an object"},
       {head + R"("head_count": 4, "keys": {"a": "b"}})", "keys: write an"},
+      {head + R"("head_count": 4, "keys": {"expert_count": 4}})",
+       "expert_used_count is 0"},
+      {head +
+           R"("head_count": 4, "keys": {"expert_count": 4,
+              "expert_used_count": 5}})",
+       "expert_used_count is above expert_count"},
+      {head + R"("head_count": 4, "keys": {"expert_count": 1e30}})",
+       "expert_count is 1e+30"},
       {head + R"("head_count": 4, "optional_tensors": [1]})",
        "optional_tensors: write an array"},
       {head + R"("head_count": 4, "heads": 4})", "a key beside"},

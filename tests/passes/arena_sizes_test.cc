@@ -73,17 +73,17 @@ std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, ArenaSizes,
-    ::testing::Values(Case{"tinyllama-1.1b", "Q4_0"},
-                      Case{"tinyllama-1.1b", "Q4_K_M"},
-                      Case{"tinyllama-1.1b", "F16"},
-                      Case{"llama-3.2-1b", "Q4_0"}, Case{"llama-3-8b", "Q4_0"},
-                      Case{"qwen2-0.5b", "Q4_0"}, Case{"smollm-135m", "Q4_0"},
-                      Case{"smollm-135m", "F32"}, Case{"qwen3-0.6b", "Q4_K_M"},
-                      Case{"gpt2-124m", "Q8_0"},
-                      Case{"stablelm-2-1.6b", "Q4_K_M"},
-                      Case{"gemma-2b", "Q8_0"}, Case{"gemma2-2b", "Q4_K_M"},
-                      Case{"gemma3-1b", "Q4_0"}, Case{"phi3-mini", "Q4_K_M"},
-                      Case{"granite-3-2b", "F16"}, Case{"olmo2-1b", "Q8_0"}),
+    ::testing::Values(
+        Case{"tinyllama-1.1b", "Q4_0"}, Case{"tinyllama-1.1b", "Q4_K_M"},
+        Case{"tinyllama-1.1b", "F16"}, Case{"llama-3.2-1b", "Q4_0"},
+        Case{"llama-3-8b", "Q4_0"}, Case{"qwen2-0.5b", "Q4_0"},
+        Case{"smollm-135m", "Q4_0"}, Case{"smollm-135m", "F32"},
+        Case{"qwen3-0.6b", "Q4_K_M"}, Case{"gpt2-124m", "Q8_0"},
+        Case{"stablelm-2-1.6b", "Q4_K_M"}, Case{"gemma-2b", "Q8_0"},
+        Case{"gemma2-2b", "Q4_K_M"}, Case{"gemma3-1b", "Q4_0"},
+        Case{"phi3-mini", "Q4_K_M"}, Case{"granite-3-2b", "F16"},
+        Case{"olmo2-1b", "Q8_0"}, Case{"qwen1.5-moe-a2.7b", "Q4_K_M"},
+        Case{"mixtral-small", "Q4_K_M"}, Case{"bert-base", "Q8_0"}),
     CaseName);
 
 }  // namespace

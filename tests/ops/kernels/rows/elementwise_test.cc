@@ -8,6 +8,7 @@ namespace weft {
 namespace {
 
 double SiluOf(double x) { return x / (1 + std::exp(-x)); }
+double SigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
 double GeluOf(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
 double GeluTanhOf(double x) {
   const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
@@ -28,7 +29,8 @@ double SoftcapOf(double x) { return kParameter * std::tanh(x / kParameter); }
 
 const UnaryCase kUnary[] = {{&RowKernels::silu, SiluOf},
                             {&RowKernels::gelu, GeluOf},
-                            {&RowKernels::gelu_tanh, GeluTanhOf}};
+                            {&RowKernels::gelu_tanh, GeluTanhOf},
+                            {&RowKernels::sigmoid, SigmoidOf}};
 
 struct BinaryCase {
   BinaryKernel kernel;
@@ -54,6 +56,32 @@ TEST(Unary, IsNearDoublePrecision) {
             const double want = c.want(x.at(r, i));
             ASSERT_NEAR(y.at(r, i), want, 5e-7 * (0.1 + std::fabs(want)))
                 << x.at(r, i);
+          }
+        }
+        EXPECT_TRUE(y.PaddingUntouched());
+      }
+    }
+  }
+}
+
+TEST(WeightedSum, AddsPartsInOrder) {
+  std::mt19937 random(11);
+  for (const int64_t parts : {1, 2, 5}) {
+    for (const int64_t columns : {1, 16, 37}) {
+      RandomMatrix x(3, parts * columns, random, 3);
+      RandomMatrix weights(3, parts, random, 2);
+      for (const RowKernels* kernels : RowKernelsHere()) {
+        RandomMatrix y(3, columns, random, 1);
+        kernels->weighted_sum({In(x), In(weights), parts, columns, Out(y)}, 0,
+                              3);
+        for (int64_t r = 0; r < 3; ++r) {
+          for (int64_t i = 0; i < columns; ++i) {
+            float want = x.at(r, i) * weights.at(r, 0);
+            for (int64_t part = 1; part < parts; ++part) {
+              want = std::fma(x.at(r, part * columns + i), weights.at(r, part),
+                              want);
+            }
+            ASSERT_EQ(y.at(r, i), want);
           }
         }
         EXPECT_TRUE(y.PaddingUntouched());
