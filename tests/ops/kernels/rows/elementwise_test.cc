@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
+#include <vector>
 
 #include "tests/ops/kernels/rows/row_kernels_here.h"
 
@@ -29,8 +31,7 @@ double SoftcapOf(double x) { return kParameter * std::tanh(x / kParameter); }
 
 const UnaryCase kUnary[] = {{&RowKernels::silu, SiluOf},
                             {&RowKernels::gelu, GeluOf},
-                            {&RowKernels::gelu_tanh, GeluTanhOf},
-                            {&RowKernels::sigmoid, SigmoidOf}};
+                            {&RowKernels::gelu_tanh, GeluTanhOf}};
 
 struct BinaryCase {
   BinaryKernel kernel;
@@ -45,7 +46,9 @@ const BinaryCase kBinary[] = {
 
 TEST(Unary, IsNearDoublePrecision) {
   std::mt19937 random(1);
-  for (const UnaryCase& c : kUnary) {
+  std::vector<UnaryCase> cases(std::begin(kUnary), std::end(kUnary));
+  cases.push_back({&RowKernels::sigmoid, SigmoidOf});
+  for (const UnaryCase& c : cases) {
     for (const int64_t columns : {1, 16, 31, 200}) {
       RandomMatrix x(5, columns, random, 3, 4.0f);
       for (const RowKernels* kernels : RowKernelsHere()) {
