@@ -42,11 +42,12 @@ cc_toolchain_config(
         "/usr/aarch64-linux-gnu/include",
         "/usr/lib/gcc-cross/aarch64-linux-gnu",
         "/usr/include",
+        "{folder}/include",
     ],
-    cxx_flags = ["-std=c++17"],
+    cxx_flags = ["-std=c++17", "-isystem", "{folder}/include"],
     dbg_compile_flags = ["-g"],
     host_system_name = "local",
-    link_flags = ["-L{libraries}"],
+    link_flags = ["-L{folder}/lib", "-Wl,-rpath-link,{folder}/lib"],
     link_libs = [
         "-lstdc++",
         "-lm",
@@ -81,7 +82,7 @@ def _aarch64_toolchain_impl(ctx):
         fail("aarch64: cannot fetch libraries for arm64: check the network and the package " +
              "sources: " + result.stderr)
     ctx.file("BUILD.bazel", _BUILD.format(
-        libraries = folder + "/lib",
+        folder = folder,
         tools = repr(tools),
     ))
 

@@ -19,6 +19,7 @@ same_logits() {
   cp -L "$root/bazel-bin/cli/weft" "$work/weft"
   weft_build --config=aarch64 //cli:weft
   arm=$root/bazel-out/aarch64-opt/bin/cli/weft
+  libraries=$root/bazel-$(basename "$root")/external/aarch64/arm64/lib
   for type in F16 BF16; do
     "$work/weft" quantize "$root/tests/data/golden/arch/llama-gqa.gguf" \
       "$work/llama-gqa-$type.gguf" $type --quiet >/dev/null
@@ -41,7 +42,8 @@ compare() {
     command="eval $1 --tokens 1,20,7,33,12,5,28,9,16 --chunk $chunk $2 --quiet"
     "$work/weft" $command --isa avx512vnni --logits "$work/here" >/dev/null
     for isa in neon neondot neoni8mm; do
-      qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu "$arm" $command \
+      qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu \
+        -E LD_LIBRARY_PATH="$libraries" "$arm" $command \
         --isa $isa --logits "$work/there" >/dev/null
       result="the same bits"
       cmp -s "$work/here" "$work/there" || { result=DIFFERENT && differ=1; }

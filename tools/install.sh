@@ -17,14 +17,16 @@ for argument; do
   esac
 done
 
-# The one list of packages. oneDNN is linked as a shared library; the others as
-# archives, or they are headers only; python3-jinja2 is what a test compares with.
+# The one list of packages. oneDNN and cpp-httplib are linked as shared libraries; the
+# others as archives, or they are headers only; python3-jinja2 is what a test compares
+# with.
 packages="
   bazel-bootstrap
   g++
   libabsl-dev
   libbenchmark-dev
   libcli11-dev
+  libcpp-httplib-dev
   libdnnl-dev
   libgmock-dev
   libgtest-dev
