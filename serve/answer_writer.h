@@ -1,0 +1,65 @@
+// Events of a generation to an answer: whole, or part by part for a stream.
+// Joined, the parts of a stream are the whole answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "runtime/request.h"
+#include "serve/openai_request.h"
+#include "serve/openai_response.h"
+#include "serve/tool_calls.h"
+#include "text/tokenizer.h"
+
+namespace weft {
+
+enum class AnswerKind { kCompletion, kChat };
+
+// Not thread-safe.
+class AnswerWriter {
+ public:
+  // `tokenizer` must outlive it. `readers`: one per choice. `echoes`: what
+  // stands before the text of each choice, or nothing.
+  AnswerWriter(AnswerKind kind, AnswerHead head, const GenerationFields& fields,
+               const Tokenizer* tokenizer, std::vector<ToolCallReader> readers,
+               std::vector<std::string> echoes);
+
+  // Server-sent events of what is new; possibly none.
+  std::string Part(int64_t choice, const Event& event);
+  // The end of a stream: usage if asked for, and [DONE].
+  std::string End(const Usage& usage) const;
+
+  // The same for a whole answer: takes the event in.
+  void Add(int64_t choice, const Event& event);
+  nlohmann::ordered_json Whole(const Usage& usage);
+
+ private:
+  struct Choice {
+    Choice(ToolCallReader reader, std::string echo)
+        : reader(std::move(reader)), text(std::move(echo)), bytes(text) {}
+
+    ToolCallReader reader;
+    std::string text;   // all that is said, echo included
+    std::string bytes;  // of the tokens so far, for text_offset
+    std::vector<GeneratedToken> tokens;
+    std::vector<ToolCall> calls;
+    std::string finish;
+    bool begun = false;
+  };
+
+  nlohmann::ordered_json Logprobs(absl::Span<const GeneratedToken> tokens,
+                                  std::string* bytes) const;
+  std::string Chunk(nlohmann::ordered_json choice) const;
+  std::string ChatPart(int64_t index, const Event& event);
+  std::string CompletionPart(int64_t index, const Event& event);
+
+  const AnswerKind kind_;
+  const AnswerHead head_;
+  const Tokenizer* tokenizer_;
+  const bool logprobs_, stream_usage_;
+  const int64_t top_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace weft

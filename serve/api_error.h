@@ -1,0 +1,32 @@
+// Errors as OpenAI's clients expect them:
+//   {"error": {"message": "...", "type": "...", "param": "...", "code": "..."}}
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "nlohmann/json.hpp"
+
+namespace weft {
+
+struct ApiError {
+  int status = 500;  // of HTTP
+  std::string type, message;
+  std::string param, code;  // null in JSON when empty
+  // With exceed_context_size_error.
+  int64_t prompt_tokens = -1, context = -1;
+};
+
+// By the status' code; `param` from FieldError, numbers from ContextError.
+ApiError ToApiError(const absl::Status& status);
+
+// An error that HTTP itself has a number for.
+ApiError HttpError(int status, std::string message);
+
+// A prompt that leaves no room: kOutOfRange with both numbers.
+absl::Status ContextError(int64_t prompt_tokens, int64_t context);
+
+nlohmann::ordered_json ErrorJson(const ApiError& error);
+
+}  // namespace weft

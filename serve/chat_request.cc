@@ -1,0 +1,247 @@
+// Chat requests (serve/openai_request.h): messages, tools and what they may
+// hold.
+#include <array>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "serve/generation_fields.h"
+#include "serve/json_fields.h"
+#include "serve/openai_request.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::array<absl::string_view, 6> kRoles = {
+    "system", "developer", "user", "assistant", "tool", "function"};
+
+// A string, or a list of parts of text, which are joined by line ends:
+// templates want strings.
+void ReadContent(JsonFields* fields, json* message) {
+  const json* content = fields->Find("content");
+  (*message)["content"] = nullptr;
+  if (content == nullptr) return;
+  if (content->is_string()) {
+    (*message)["content"] = *content;
+    return;
+  }
+  if (!content->is_array()) {
+    return fields->Fail("content", "want a string or a list of text parts");
+  }
+  std::string joined;
+  for (size_t i = 0; i < content->size(); ++i) {
+    JsonFields part((*content)[i],
+                    fields->Path(absl::StrCat("content[", i, "]")));
+    std::string type, text;
+    part.Text("type", &type);
+    if (part.status().ok() && type != "text") {
+      part.Fail("type", absl::StrCat(JsonExcerpt(type),
+                                     " is not supported: want \"text\""));
+    }
+    if (part.status().ok() && !part.Has("text"))
+      part.Fail("text", "is missing");
+    part.Text("text", &text);
+    fields->Keep(part.status());
+    absl::StrAppend(&joined, i == 0 ? "" : "\n", text);
+  }
+  (*message)["content"] = std::move(joined);
+}
+
+// Calls that the assistant made earlier. Their arguments come as the text of an
+// object; templates print objects.
+void ReadToolCalls(JsonFields* fields, json* message) {
+  const json* calls = fields->Find("tool_calls");
+  if (calls == nullptr) return;
+  if (!calls->is_array()) return fields->Fail("tool_calls", "want a list");
+  json list = json::array();
+  for (size_t i = 0; i < calls->size(); ++i) {
+    JsonFields call((*calls)[i],
+                    fields->Path(absl::StrCat("tool_calls[", i, "]")));
+    std::string id, name, arguments;
+    call.Text("id", &id);
+    const json none = json::object();
+    const json* function = call.Find("function");
+    JsonFields inner(function == nullptr ? none : *function,
+                     call.Path("function"));
+    inner.Text("name", &name);
+    inner.Text("arguments", &arguments);
+    if (name.empty()) inner.Fail("name", "is missing");
+    call.Keep(inner.status());
+    fields->Keep(call.status());
+    absl::StatusOr<json> object = ParseJson(arguments);
+    json written = {
+        {"name", name},
+        {"arguments", object.ok() && object->is_object() ? *std::move(object)
+                                                         : json(arguments)}};
+    list.push_back(
+        {{"id", id}, {"type", "function"}, {"function", std::move(written)}});
+  }
+  if (!list.empty()) (*message)["tool_calls"] = std::move(list);
+}
+
+json ReadMessage(const json& value, const std::string& path,
+                 absl::Status* status) {
+  JsonFields fields(value, path);
+  json message = json::object();
+  std::string role, name, tool_call_id;
+  fields.Text("role", &role);
+  if (fields.status().ok() && absl::c_find(kRoles, role) == kRoles.end()) {
+    fields.Fail("role", fields.Has("role")
+                            ? "want system, developer, user, assistant or tool"
+                            : "is missing");
+  }
+  message["role"] = role == "developer" ? "system" : role;
+  ReadContent(&fields, &message);
+  ReadToolCalls(&fields, &message);
+  if (role != "assistant" && message["content"].is_null()) {
+    fields.Fail("content", "is missing");
+  }
+  fields.Text("name", &name);
+  if (!name.empty()) message["name"] = name;
+  fields.Text("tool_call_id", &tool_call_id);
+  if (!tool_call_id.empty()) message["tool_call_id"] = tool_call_id;
+  if (status->ok()) *status = fields.status();
+  return message;
+}
+
+void ReadMessages(JsonFields* fields, ChatCompletionRequest* request) {
+  const json* messages = fields->Find("messages");
+  if (messages == nullptr) return fields->Fail("messages", "is missing");
+  if (!messages->is_array()) {
+    return fields->Fail("messages", "want a list of messages");
+  }
+  if (messages->empty()) {
+    return fields->Fail("messages", "the list is empty: want a message");
+  }
+  request->messages = json::array();
+  absl::Status status;
+  for (size_t i = 0; i < messages->size(); ++i) {
+    request->messages.push_back(
+        ReadMessage((*messages)[i],
+                    fields->Path(absl::StrCat("messages[", i, "]")), &status));
+  }
+  fields->Keep(status);
+}
+
+void ReadTools(JsonFields* fields, ChatCompletionRequest* request) {
+  const json* tools = fields->Find("tools");
+  if (tools == nullptr) return;
+  if (!tools->is_array()) return fields->Fail("tools", "want a list");
+  for (size_t i = 0; i < tools->size(); ++i) {
+    JsonFields tool((*tools)[i], fields->Path(absl::StrCat("tools[", i, "]")));
+    std::string type = "function", name;
+    tool.Text("type", &type);
+    if (type != "function") tool.Fail("type", "want \"function\"");
+    const json none = json::object();
+    const json* function = tool.Find("function");
+    JsonFields inner(function == nullptr ? none : *function,
+                     tool.Path("function"));
+    inner.Text("name", &name);
+    if (name.empty()) inner.Fail("name", "is missing");
+    const json* parameters = inner.Find("parameters");
+    if (parameters != nullptr && !parameters->is_object()) {
+      inner.Fail("parameters", "want a JSON schema");
+    }
+    tool.Keep(inner.status());
+    fields->Keep(tool.status());
+  }
+  if (!tools->empty()) request->tools = *tools;
+}
+
+bool HasTool(const json& tools, const std::string& name) {
+  return absl::c_any_of(tools, [&](const json& tool) {
+    return tool["function"]["name"] == name;
+  });
+}
+
+void ReadToolChoice(JsonFields* fields, ChatCompletionRequest* request) {
+  const json* choice = fields->Find("tool_choice");
+  if (choice == nullptr || !fields->status().ok()) return;
+  const char* name = "tool_choice";
+  if (choice->is_object()) {
+    JsonFields outer(*choice, name);
+    const json none = json::object();
+    const json* function = outer.Find("function");
+    JsonFields inner(function == nullptr ? none : *function,
+                     outer.Path("function"));
+    inner.Text("name", &request->tool_name);
+    if (inner.status().ok() && !HasTool(request->tools, request->tool_name)) {
+      inner.Fail("name", "is no function of tools");
+    }
+    request->tool_choice = ToolChoice::kNamed;
+    return fields->Keep(inner.status());
+  }
+  if (*choice == "none") {
+    request->tool_choice = ToolChoice::kNone;
+  } else if (*choice == "required") {
+    request->tool_choice = ToolChoice::kRequired;
+    if (request->tools.is_null()) fields->Fail(name, "there are no tools");
+  } else if (*choice != "auto") {
+    fields->Fail(name, "want none, auto, required or a function");
+  }
+}
+
+void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
+  ReadMessages(fields, request);
+  ReadTools(fields, request);
+  ReadToolChoice(fields, request);
+  const char* name = "chat_template_kwargs";
+  const json* variables = fields->Find(name);
+  if (variables == nullptr) return;
+  if (!variables->is_object()) return fields->Fail(name, "want an object");
+  request->variables = *variables;
+}
+
+}  // namespace
+
+absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
+    absl::string_view body, const RequestLimits& limits) {
+  absl::StatusOr<json> parsed = ParseJson(body);
+  if (!parsed.ok()) return parsed.status();
+  JsonFields fields(*parsed, "");
+  if (!fields.status().ok()) return fields.status();
+  ChatCompletionRequest request;
+  ReadTemplateFields(&fields, &request);
+  ReadGenerationFields(&fields, limits, &request.generation);
+  bool logprobs = false;
+  absl::optional<int64_t> top;
+  fields.Bool("logprobs", &logprobs);
+  fields.Integer("top_logprobs", 0, limits.top_logprobs, &top);
+  if (top.has_value() && !logprobs) {
+    fields.Fail("top_logprobs", "only together with \"logprobs\": true");
+  }
+  if (logprobs) request.generation.top_logprobs = top.value_or(0);
+  for (const char* name : {"functions", "function_call"}) {
+    fields.Refuse(name, "is the old form: use tools and tool_choice");
+  }
+  fields.Refuse("audio", "the model writes text only");
+  if (const json* modalities = fields.Find("modalities")) {
+    if (*modalities != json::array({"text"})) {
+      fields.Fail("modalities", "the model writes text only");
+    }
+  }
+  const bool forces_call = request.tool_choice == ToolChoice::kRequired ||
+                           request.tool_choice == ToolChoice::kNamed;
+  if (forces_call && (request.generation.format != OutputFormat::kText ||
+                      request.generation.ignore_eos)) {
+    fields.Fail("tool_choice",
+                "a call cannot have another format or go on for ever");
+  }
+  if (!fields.status().ok()) return fields.status();
+  return request;
+}
+
+absl::StatusOr<ChatCompletionRequest> ParseTemplateRequest(
+    absl::string_view body) {
+  absl::StatusOr<json> parsed = ParseJson(body);
+  if (!parsed.ok()) return parsed.status();
+  JsonFields fields(*parsed, "");
+  if (!fields.status().ok()) return fields.status();
+  ChatCompletionRequest request;
+  ReadTemplateFields(&fields, &request);
+  if (!fields.status().ok()) return fields.status();
+  return request;
+}
+
+}  // namespace weft

@@ -1,0 +1,333 @@
+#include "serve/completions.h"
+
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "serve/answer_writer.h"
+#include "serve/generation.h"
+#include "serve/json_fields.h"
+#include "serve/prompts.h"
+
+namespace weft {
+namespace {
+
+// How often a connection is asked whether its client is still there.
+constexpr absl::Duration kLook = absl::Milliseconds(50);
+// Nginx's number for a client that went before its answer.
+constexpr int kClientGone = 499;
+
+uint64_t Random64() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// One HTTP request that generates, from its prompts to its answer.
+struct Job {
+  GenerationFields fields;
+  std::vector<std::vector<int32_t>> prompts;
+  std::vector<std::string> echoes;  // per prompt, or none
+  AnswerKind kind = AnswerKind::kCompletion;
+  ToolCustom tool_custom = ToolCustom::kNone;
+  nlohmann::ordered_json tools;  // offered ones, or null
+  bool forces_call = false;
+  std::string forced_tool;  // empty: any
+};
+
+absl::StatusOr<Request> MakeRequest(const ServedModel& model,
+                                    const ServiceLimits& limits, const Job& job,
+                                    const std::vector<int32_t>& prompt) {
+  const GenerationFields& fields = job.fields;
+  Request request;
+  request.prompt_tokens = prompt;
+  request.max_tokens = fields.max_tokens;
+  if (fields.max_tokens < 0 &&
+      limits.request.generated_tokens < model.capacity()) {
+    request.max_tokens = limits.request.generated_tokens;
+  }
+  request.min_tokens = fields.min_tokens;
+  request.choices = static_cast<int>(fields.choices);
+  request.sampling = fields.sampling;
+  for (const auto& bias : fields.logit_bias) {
+    if (!model.tokenizer().InRange(bias.first)) {
+      return FieldError("logit_bias", absl::StrCat(bias.first,
+                                                   " is no token of this "
+                                                   "model"));
+    }
+  }
+  request.logit_bias = fields.logit_bias;
+  request.stop_strings = fields.stop;
+  request.stop_at_end_of_text = !fields.ignore_eos;
+  if (fields.top_logprobs.has_value()) {
+    request.logprobs = static_cast<int>(*fields.top_logprobs);
+  }
+  if (!fields.cache_prompt) request.cache_scope = Random64();
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> constraint =
+      job.forces_call ? model.grammars->ForToolCall(job.tool_custom, job.tools,
+                                                    job.forced_tool)
+                      : model.grammars->ForFormat(fields);
+  if (!constraint.ok()) return constraint.status();
+  request.constraint = *std::move(constraint);
+  return request;
+}
+
+// A choice that ended without being finished.
+absl::Status Failure(const Event& event) {
+  if (!event.finished) return absl::OkStatus();
+  if (event.reason == FinishReason::kError) return event.status;
+  if (event.reason == FinishReason::kCancelled) {
+    return absl::UnavailableError("the server is shutting down");
+  }
+  return absl::OkStatus();
+}
+
+// What an answer is made of while it is generated.
+class Answering {
+ public:
+  Answering(const ServedModel& model, const ServiceLimits& limits, Job job,
+            Connection* connection)
+      : generation_(model.scheduler.get(), limits.buffered_events),
+        writer_(MakeWriter(model, job)),
+        choices_(job.fields.choices),
+        connection_(connection) {}
+
+  absl::Status Start(std::vector<Request> requests) {
+    return generation_.Start(std::move(requests));
+  }
+
+  // The next events, or kCancelled when the client has gone.
+  absl::StatusOr<std::vector<PromptEvent>> Next() {
+    while (true) {
+      absl::StatusOr<std::vector<PromptEvent>> events = generation_.Take(kLook);
+      if (!events.ok()) return events;
+      if (connection_->PeerGone()) return absl::CancelledError("client gone");
+      for (const PromptEvent& event : *events) {
+        if (absl::Status s = Failure(event.event); !s.ok()) return s;
+      }
+      if (!events->empty() || generation_.done()) return events;
+    }
+  }
+
+  int64_t ChoiceOf(const PromptEvent& event) const {
+    return event.prompt * choices_ + event.event.choice;
+  }
+  bool done() const { return generation_.done(); }
+  Usage usage() const { return generation_.usage(); }
+  AnswerWriter& writer() { return writer_; }
+
+  // Taken before the answer's headers went out.
+  std::vector<PromptEvent> first;
+
+ private:
+  static AnswerWriter MakeWriter(const ServedModel& model, const Job& job) {
+    const bool chat = job.kind == AnswerKind::kChat;
+    const std::string id =
+        absl::StrFormat("%016x%08x", Random64(), Random64() & 0xffffffff);
+    AnswerHead head;
+    head.id = absl::StrCat(chat ? "chatcmpl-" : "cmpl-", id);
+    head.created = absl::ToUnixSeconds(absl::Now());
+    head.model = model.id;
+    std::vector<ToolCallReader> readers;
+    std::vector<std::string> echoes;
+    for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
+      for (int64_t i = 0; i < job.fields.choices; ++i) {
+        readers.emplace_back(job.tool_custom, job.tools,
+                             absl::StrCat(id, "_", readers.size()));
+        echoes.push_back(job.echoes.empty() ? "" : job.echoes[prompt]);
+      }
+    }
+    return AnswerWriter(job.kind, std::move(head), job.fields,
+                        &model.tokenizer(), std::move(readers),
+                        std::move(echoes));
+  }
+
+  Generation generation_;
+  AnswerWriter writer_;
+  const int64_t choices_;
+  Connection* connection_;
+};
+
+void AnswerWhole(Answering* answering, HttpCall* call) {
+  while (!answering->done()) {
+    absl::StatusOr<std::vector<PromptEvent>> events = answering->Next();
+    if (!events.ok()) {
+      ApiError error = ToApiError(events.status());
+      if (absl::IsCancelled(events.status())) error.status = kClientGone;
+      return call->Answer(error);
+    }
+    for (const PromptEvent& event : *events) {
+      answering->writer().Add(answering->ChoiceOf(event), event.event);
+    }
+  }
+  call->Answer(answering->writer().Whole(answering->usage()));
+}
+
+// More of a stream. False: the connection is to be closed.
+bool WriteMore(Answering* answering, httplib::DataSink* sink) {
+  std::vector<PromptEvent> events = std::move(answering->first);
+  answering->first.clear();
+  std::string text;
+  if (events.empty()) {
+    absl::StatusOr<std::vector<PromptEvent>> next = answering->Next();
+    if (absl::IsCancelled(next.status())) return false;
+    if (!next.ok()) {
+      text = ServerSentEvent(ErrorJson(ToApiError(next.status())));
+      if (sink->write(text.data(), text.size())) sink->done();
+      return true;
+    }
+    events = *std::move(next);
+  }
+  for (const PromptEvent& event : events) {
+    absl::StrAppend(&text, answering->writer().Part(answering->ChoiceOf(event),
+                                                    event.event));
+  }
+  const bool done = answering->done();
+  if (done) absl::StrAppend(&text, answering->writer().End(answering->usage()));
+  if (!text.empty() && !sink->write(text.data(), text.size())) return false;
+  if (done) sink->done();
+  return true;
+}
+
+// The status goes out with the first event, so that what fails before has one
+// of its own.
+void AnswerStream(std::shared_ptr<Answering> answering, HttpCall* call) {
+  absl::StatusOr<std::vector<PromptEvent>> first = answering->Next();
+  if (!first.ok()) {
+    ApiError error = ToApiError(first.status());
+    if (absl::IsCancelled(first.status())) error.status = kClientGone;
+    return call->Answer(error);
+  }
+  answering->first = *std::move(first);
+  call->response.set_header("Cache-Control", "no-cache");
+  call->response.set_header("X-Accel-Buffering", "no");
+  const auto provider = [answering](size_t, httplib::DataSink& sink) {
+    return WriteMore(answering.get(), &sink);
+  };
+  if (call->request.version == "HTTP/1.0") {  // knows no chunks
+    call->response.set_content_provider("text/event-stream", provider);
+  } else {
+    call->response.set_chunked_content_provider("text/event-stream", provider);
+  }
+}
+
+void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
+         HttpCall* call) {
+  if (!job.fields.has_seed) job.fields.sampling.seed = Random64();
+  const bool stream = job.fields.stream;
+  std::vector<Request> requests;
+  for (const std::vector<int32_t>& prompt : job.prompts) {
+    absl::StatusOr<Request> request = MakeRequest(model, limits, job, prompt);
+    if (!request.ok()) return call->Answer(ToApiError(request.status()));
+    requests.push_back(*std::move(request));
+  }
+  auto answering = std::make_shared<Answering>(model, limits, std::move(job),
+                                               &call->connection);
+  if (absl::Status s = answering->Start(std::move(requests)); !s.ok()) {
+    return call->Answer(ToApiError(s));
+  }
+  if (stream) return AnswerStream(std::move(answering), call);
+  AnswerWhole(answering.get(), call);
+}
+
+absl::StatusOr<Job> CompletionJob(const ServedModel& model,
+                                  const ServiceLimits& limits,
+                                  const std::string& body) {
+  absl::StatusOr<CompletionRequest> request =
+      ParseCompletionRequest(body, limits.request);
+  if (!request.ok()) return request.status();
+  Job job;
+  job.fields = std::move(request->generation);
+  for (const Prompt& prompt : request->prompts) {
+    absl::StatusOr<std::vector<int32_t>> tokens =
+        EncodePrompt(model, prompt, request->parse_special);
+    if (!tokens.ok()) return tokens.status();
+    if (absl::Status s = CheckPrompt(model, limits, *tokens, "prompt", 1);
+        !s.ok()) {
+      return s;
+    }
+    if (request->echo) {
+      absl::StatusOr<std::string> text = prompt.text;
+      if (prompt.is_tokens) text = model.tokenizer().Decode(*tokens, {});
+      if (!text.ok()) return text.status();
+      job.echoes.push_back(*std::move(text));
+    }
+    job.prompts.push_back(*std::move(tokens));
+  }
+  return job;
+}
+
+absl::StatusOr<Job> ChatJob(const ServedModel& model,
+                            const ServiceLimits& limits,
+                            const std::string& body) {
+  absl::StatusOr<ChatCompletionRequest> request =
+      ParseChatCompletionRequest(body, limits.request);
+  if (!request.ok()) return request.status();
+  absl::StatusOr<std::vector<TextSegment>> segments =
+      RenderChat(model, *request);
+  if (!segments.ok()) return segments.status();
+  absl::StatusOr<std::vector<int32_t>> tokens =
+      model.tokenizer().EncodeSegments(*segments, {});
+  if (!tokens.ok()) return tokens.status();
+  if (absl::Status s = CheckPrompt(model, limits, *tokens, "messages", 1);
+      !s.ok()) {
+    return s;
+  }
+  Job job;
+  job.kind = AnswerKind::kChat;
+  job.fields = std::move(request->generation);
+  job.prompts.push_back(*std::move(tokens));
+  if (request->tool_choice != ToolChoice::kNone) {
+    job.tools = std::move(request->tools);
+    job.tool_custom = model.tool_custom;
+  }
+  job.forces_call = request->tool_choice == ToolChoice::kRequired ||
+                    request->tool_choice == ToolChoice::kNamed;
+  job.forced_tool = request->tool_name;
+  if (job.forces_call && job.tool_custom == ToolCustom::kNone) {
+    job.tool_custom = ToolCustom::kBare;  // as it is then written
+  }
+  return job;
+}
+
+ApiError WritesNoText(const ServedModel& model) {
+  return ToApiError(absl::UnimplementedError(absl::StrCat(
+      model.id, " is an encoder and writes no text: ask for embeddings")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TextSegment>> RenderChat(
+    const ServedModel& model, const ChatCompletionRequest& request) {
+  ChatRequest chat;
+  chat.messages = request.messages;
+  if (request.tool_choice != ToolChoice::kNone) chat.tools = request.tools;
+  chat.variables = request.variables;
+  absl::StatusOr<std::vector<TextSegment>> segments =
+      model.chat_template->Render(chat);
+  if (!segments.ok()) {
+    return FieldError("messages", segments.status().message());
+  }
+  return segments;
+}
+
+void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,
+                      HttpCall* call) {
+  if (model.scheduler == nullptr) return call->Answer(WritesNoText(model));
+  absl::StatusOr<Job> job = CompletionJob(model, limits, call->body);
+  if (!job.ok()) return call->Answer(ToApiError(job.status()));
+  Run(model, limits, *std::move(job), call);
+}
+
+void AnswerChat(const ServedModel& model, const ServiceLimits& limits,
+                HttpCall* call) {
+  if (model.scheduler == nullptr) return call->Answer(WritesNoText(model));
+  absl::StatusOr<Job> job = ChatJob(model, limits, call->body);
+  if (!job.ok()) return call->Answer(ToApiError(job.status()));
+  Run(model, limits, *std::move(job), call);
+}
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+#include "serve/generation.h"
+
+#include <utility>
+
+namespace weft {
+
+Generation::Generation(Scheduler* scheduler, size_t buffered)
+    : scheduler_(scheduler), mailbox_(std::make_shared<Mailbox>(buffered)) {}
+
+Generation::~Generation() {
+  if (done()) return;
+  for (const RequestId id : ids_) scheduler_->Cancel(id);
+}
+
+void Generation::Mailbox::Put(int64_t prompt, const Event& event) {
+  absl::MutexLock lock(&mutex);
+  // Nobody will read on; the reader cancels.
+  overflown |= events.size() >= most;
+  if (!overflown) events.push_back({prompt, event});
+}
+
+absl::Status Generation::Start(std::vector<Request> requests) {
+  usages_.resize(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    absl::StatusOr<RequestId> id = scheduler_->Submit(
+        std::move(requests[i]), [mailbox = mailbox_, i](const Event& event) {
+          mailbox->Put(static_cast<int64_t>(i), event);
+        });
+    if (!id.ok()) return id.status();
+    ids_.push_back(*id);
+    ++open_;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PromptEvent>> Generation::Take(absl::Duration wait) {
+  std::vector<PromptEvent> events;
+  {
+    absl::MutexLock lock(&mailbox_->mutex);
+    mailbox_->mutex.AwaitWithTimeout(
+        absl::Condition(mailbox_.get(), &Mailbox::Ready), wait);
+    if (mailbox_->overflown) {
+      return absl::CancelledError("the client reads too slowly");
+    }
+    events.swap(mailbox_->events);
+  }
+  for (const PromptEvent& taken : events) {
+    usages_[taken.prompt] = taken.event.usage;
+    if (taken.event.last) --open_;
+  }
+  return events;
+}
+
+Usage Generation::usage() const {
+  Usage all;
+  for (const Usage& usage : usages_) {
+    all.prompt_tokens += usage.prompt_tokens;
+    all.cached_tokens += usage.cached_tokens;
+    all.completion_tokens += usage.completion_tokens;
+  }
+  return all;
+}
+
+}  // namespace weft

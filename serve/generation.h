@@ -1,0 +1,68 @@
+// What an HTTP request generates: one scheduler request per prompt, with their
+// events brought together for the connection's thread.
+//
+// Idea: the scheduler's thread puts events into a list that is bounded, and
+// never waits: a client that reads so slowly that the list is full loses its
+// request, and nobody else's time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "runtime/scheduler.h"
+
+namespace weft {
+
+// An event of the `prompt`-th request.
+struct PromptEvent {
+  int64_t prompt = 0;
+  Event event;
+};
+
+// One thread uses it. Cancels what has not ended when it goes.
+class Generation {
+ public:
+  // `scheduler` must outlive it; at most `buffered` events wait.
+  Generation(Scheduler* scheduler, size_t buffered);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // Errors of Submit; then nothing goes on.
+  absl::Status Start(std::vector<Request> requests);
+
+  // What there is, waiting up to `wait` for the first. An error when more
+  // events came than the list holds.
+  absl::StatusOr<std::vector<PromptEvent>> Take(absl::Duration wait);
+
+  // Whether the last event of every request has been taken.
+  bool done() const { return open_ == 0; }
+  // Of all requests together, as far as events were taken.
+  Usage usage() const;
+
+ private:
+  struct Mailbox {
+    explicit Mailbox(size_t most) : most(most) {}
+    void Put(int64_t prompt, const Event& event);
+    bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+      return !events.empty() || overflown;
+    }
+
+    const size_t most;
+    absl::Mutex mutex;
+    std::vector<PromptEvent> events ABSL_GUARDED_BY(mutex);
+    bool overflown ABSL_GUARDED_BY(mutex) = false;
+  };
+
+  Scheduler* scheduler_;
+  // Shared with callbacks, which may outlive this.
+  std::shared_ptr<Mailbox> mailbox_;
+  std::vector<RequestId> ids_;
+  std::vector<Usage> usages_;
+  int64_t open_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,155 @@
+#include "serve/generation_fields.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+constexpr size_t kMostStops = 16;
+constexpr size_t kMostStopBytes = 1024;  // runtime/request.h
+
+void ReadSampling(JsonFields* fields, GenerationFields* generation) {
+  SamplingOptions& sampling = generation->sampling;
+  sampling.temperature = 1;
+  sampling.top_p = 1;
+  sampling.min_p = 0;
+  sampling.repeat_penalty = 1;
+  fields->Number("temperature", 0, 100, &sampling.temperature);
+  fields->Number("top_p", 0, 1, &sampling.top_p);
+  fields->Number("min_p", 0, 1, &sampling.min_p);
+  fields->Number("frequency_penalty", -2, 2, &sampling.frequency_penalty);
+  fields->Number("presence_penalty", -2, 2, &sampling.presence_penalty);
+  fields->Number("repeat_penalty", 0.01, 100, &sampling.repeat_penalty);
+  int64_t top_k = 0, window = sampling.repeat_window;
+  fields->Integer("top_k", -1, kMost, &top_k);
+  fields->Integer("repeat_window", -1, kMost, &window);
+  sampling.top_k = static_cast<int32_t>(top_k);
+  sampling.repeat_window = static_cast<int32_t>(window);
+  absl::optional<int64_t> seed;
+  fields->Integer("seed", std::numeric_limits<int64_t>::min(),
+                  std::numeric_limits<int64_t>::max(), &seed);
+  generation->has_seed = seed.has_value();
+  sampling.seed = static_cast<uint64_t>(seed.value_or(0));
+}
+
+// The newer name goes before; 0 tokens are refused, since there would be
+// nothing to answer.
+void ReadLengths(JsonFields* fields, const RequestLimits& limits,
+                 GenerationFields* generation) {
+  for (const char* name : {"max_tokens", "max_completion_tokens"}) {
+    absl::optional<int64_t> most;
+    fields->Integer(name, -1, limits.generated_tokens, &most);
+    if (!most.has_value()) continue;
+    if (*most == 0) {
+      fields->Fail(name, "want at least 1, or -1 for as many as fit");
+    }
+    generation->max_tokens = *most;
+  }
+  fields->Integer("min_tokens", 0, limits.generated_tokens,
+                  &generation->min_tokens);
+  if (generation->max_tokens >= 0 &&
+      generation->min_tokens > generation->max_tokens) {
+    fields->Fail("min_tokens", absl::StrCat("is more than max_tokens, ",
+                                            generation->max_tokens));
+  }
+}
+
+void ReadLogitBias(JsonFields* fields, GenerationFields* generation) {
+  const char* name = "logit_bias";
+  const json* bias = fields->Find(name);
+  if (bias == nullptr) return;
+  if (!bias->is_object()) {
+    return fields->Fail(name, "want an object of token ids and numbers");
+  }
+  for (const auto& entry : bias->items()) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(entry.key(), &id) || id < 0) {
+      return fields->Fail(
+          name, absl::StrCat(JsonExcerpt(entry.key()), " is no token id"));
+    }
+    if (!entry.value().is_number() || entry.value() < -100 ||
+        entry.value() > 100) {
+      return fields->Fail(
+          name, absl::StrCat("of ", id, ": ", JsonExcerpt(entry.value()),
+                             " is no number from -100 to 100"));
+    }
+    generation->logit_bias.emplace_back(id, entry.value().get<float>());
+  }
+}
+
+void ReadResponseFormat(JsonFields* fields, GenerationFields* generation) {
+  if (const json* format = fields->Find("response_format")) {
+    JsonFields inner(*format, fields->Path("response_format"));
+    std::string type = "text";
+    inner.Text("type", &type);
+    if (type == "json_object") {
+      generation->format = OutputFormat::kJson;
+    } else if (type == "json_schema") {
+      generation->format = OutputFormat::kJsonSchema;
+      const json* described = inner.Find("json_schema");
+      const json none = json::object();
+      JsonFields schema(described == nullptr ? none : *described,
+                        inner.Path("json_schema"));
+      const json* source = schema.Find("schema");
+      if (source == nullptr) {
+        schema.Fail("schema", "is missing");
+      } else if (!source->is_object() && !source->is_boolean()) {
+        schema.Fail("schema", "want a JSON schema");
+      } else {
+        generation->format_source = source->dump();
+      }
+      inner.Keep(schema.status());
+    } else if (type != "text") {
+      inner.Fail("type", "want text, json_object or json_schema");
+    }
+    fields->Keep(inner.status());
+  }
+  std::string grammar;
+  fields->Text("grammar", &grammar);
+  if (grammar.empty()) return;
+  if (generation->format != OutputFormat::kText) {
+    fields->Fail("grammar", "not together with response_format");
+  }
+  generation->format = OutputFormat::kGrammar;
+  generation->format_source = std::move(grammar);
+}
+
+}  // namespace
+
+void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
+                          GenerationFields* generation) {
+  std::string model;  // any name: there is one model
+  fields->Text("model", &model);
+  ReadSampling(fields, generation);
+  ReadLengths(fields, limits, generation);
+  fields->Integer("n", 1, limits.choices, &generation->choices);
+  fields->Texts("stop", kMostStops, &generation->stop);
+  for (const std::string& stop : generation->stop) {
+    if (stop.size() > kMostStopBytes) {
+      fields->Fail("stop", absl::StrCat("a string has ", stop.size(),
+                                        " bytes: at most ", kMostStopBytes));
+    }
+  }
+  ReadLogitBias(fields, generation);
+  ReadResponseFormat(fields, generation);
+  fields->Bool("ignore_eos", &generation->ignore_eos);
+  if (generation->ignore_eos && generation->format != OutputFormat::kText) {
+    fields->Fail("ignore_eos", "not together with a format of the text");
+  }
+  fields->Bool("cache_prompt", &generation->cache_prompt);
+  fields->Bool("stream", &generation->stream);
+  if (const json* options = fields->Find("stream_options")) {
+    JsonFields inner(*options, fields->Path("stream_options"));
+    inner.Bool("include_usage", &generation->stream_usage);
+    fields->Keep(inner.status());
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,228 @@
+#include "serve/json_fields.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr char kParam[] = "weft/param";
+
+// Brackets and colons outside strings: cheap, and before anything is allocated.
+absl::Status CheckShape(absl::string_view text) {
+  int depth = 0;
+  int fields[kMaxJsonDepth + 1] = {};
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxJsonDepth) {
+        return FieldError("",
+                          absl::StrCat("the body has more than ", kMaxJsonDepth,
+                                       " objects and lists "
+                                       "within each other"));
+      }
+      fields[depth] = 0;
+    } else if (c == ']' || c == '}') {
+      depth = std::max(depth - 1, 0);
+    } else if (c == ':' && ++fields[depth] > kMaxJsonFields) {
+      return FieldError("", absl::StrCat("an object of the body has more than ",
+                                         kMaxJsonFields, " fields"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// As people call it in JSON.
+const char* Kind(const json& value) {
+  switch (value.type()) {
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list";
+    case json::value_t::string:
+      return "a string";
+    case json::value_t::boolean:
+      return "a boolean";
+    case json::value_t::number_integer:
+    case json::value_t::number_unsigned:
+      return "an integer";
+    case json::value_t::number_float:
+      return "a number with a fraction or exponent";
+    default:
+      return "null";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<json> ParseJson(absl::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == absl::string_view::npos) {
+    return FieldError("", "the body is empty: want a JSON object");
+  }
+  if (absl::Status s = CheckShape(text); !s.ok()) return s;
+  try {
+    return json::parse(text.begin(), text.end());
+  } catch (const json::parse_error& e) {
+    return FieldError(
+        "", absl::StrCat("the body is no JSON in UTF-8: it breaks at byte ",
+                         e.byte));
+  } catch (const json::out_of_range&) {
+    return FieldError("", "the body holds a number that is too large");
+  }
+}
+
+std::string JsonText(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string JsonExcerpt(const json& value) {
+  constexpr size_t kLength = 40;
+  // Escaped, so that no character is cut.
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (text.size() <= kLength) return text;
+  return absl::StrCat(text.substr(0, kLength), "...");
+}
+
+absl::Status FieldError(absl::string_view param, absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(
+      param.empty() ? std::string(message)
+                    : absl::StrCat("'", param, "': ", message));
+  if (!param.empty()) status.SetPayload(kParam, absl::Cord(param));
+  return status;
+}
+
+std::string ErrorParam(const absl::Status& status) {
+  const absl::optional<absl::Cord> param = status.GetPayload(kParam);
+  return param.has_value() ? std::string(*param) : "";
+}
+
+JsonFields::JsonFields(const json& object, std::string path)
+    : object_(&object), path_(std::move(path)) {
+  if (object.is_object()) return;
+  status_ =
+      FieldError(path_, absl::StrCat(path_.empty() ? "the body: " : "",
+                                     "want an object, not ", Kind(object)));
+}
+
+const json* JsonFields::Find(const char* name) const {
+  if (!object_->is_object()) return nullptr;
+  const auto found = object_->find(name);
+  return found == object_->end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string JsonFields::Path(absl::string_view name) const {
+  return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", name);
+}
+
+void JsonFields::Fail(absl::string_view name, absl::string_view message) {
+  Keep(FieldError(Path(name), message));
+}
+
+void JsonFields::Keep(const absl::Status& status) {
+  if (status_.ok()) status_ = status;
+}
+
+void JsonFields::Refuse(const char* name, absl::string_view why) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  const bool nothing = found->empty() || *found == false || *found == "";
+  if (!nothing) Fail(name, why);
+}
+
+void JsonFields::Bool(const char* name, bool* value) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  if (!found->is_boolean()) {
+    return Fail(name, absl::StrCat("want true or false, not ", Kind(*found)));
+  }
+  *value = found->get<bool>();
+}
+
+void JsonFields::Integer(const char* name, int64_t least, int64_t most,
+                         int64_t* value) {
+  absl::optional<int64_t> read;
+  Integer(name, least, most, &read);
+  if (read.has_value()) *value = *read;
+}
+
+void JsonFields::Integer(const char* name, int64_t least, int64_t most,
+                         absl::optional<int64_t>* value) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  if (!found->is_number_integer()) {
+    return Fail(name, absl::StrCat("want an integer, not ", Kind(*found)));
+  }
+  const bool huge =
+      found->is_number_unsigned() &&
+      found->get<uint64_t>() >
+          static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (huge || found->get<int64_t>() < least || found->get<int64_t>() > most) {
+    return Fail(
+        name, absl::StrCat(found->dump(), " is outside ", least, " to ", most));
+  }
+  *value = found->get<int64_t>();
+}
+
+void JsonFields::Number(const char* name, double least, double most,
+                        float* value) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  if (!found->is_number()) {
+    return Fail(name, absl::StrCat("want a number, not ", Kind(*found)));
+  }
+  const double number = found->get<double>();
+  if (!(number >= least && number <= most)) {
+    return Fail(
+        name, absl::StrCat(found->dump(), " is outside ", least, " to ", most));
+  }
+  *value = static_cast<float>(number);
+}
+
+void JsonFields::Text(const char* name, std::string* value) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  if (!found->is_string()) {
+    return Fail(name, absl::StrCat("want a string, not ", Kind(*found)));
+  }
+  *value = found->get<std::string>();
+}
+
+void JsonFields::Texts(const char* name, size_t most,
+                       std::vector<std::string>* value) {
+  const json* found = Find(name);
+  if (found == nullptr) return;
+  const json list = found->is_array() ? *found : json::array({*found});
+  if (list.size() > most) {
+    return Fail(name,
+                absl::StrCat("at most ", most, " strings, not ", list.size()));
+  }
+  value->clear();
+  for (const json& text : list) {
+    if (!text.is_string()) {
+      return Fail(name, absl::StrCat("want a string or a list of strings, not ",
+                                     Kind(text)));
+    }
+    if (text.get_ref<const std::string&>().empty()) {
+      return Fail(name, "an empty string is everywhere: leave it out");
+    }
+    value->push_back(text.get<std::string>());
+  }
+}
+
+}  // namespace weft

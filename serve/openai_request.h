@@ -1,0 +1,114 @@
+// Requests in OpenAI's JSON as plain structs: every field checked, messages
+// that name the field, null as default.
+//
+// Reading decides what a request says, not whether this model can do it: ids
+// are only known to be no negative numbers, lengths are not compared with the
+// context. Fields outside the lists below are ignored (README.md has them all).
+// What would change the answer and is not supported is refused by name.
+//
+// Defaults are OpenAI's: temperature 1, top_p 1, no penalties; what OpenAI does
+// not have (top_k, min_p, repeat_penalty) is off.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "nlohmann/json.hpp"
+#include "runtime/sampler.h"
+
+namespace weft {
+
+// What the server's owner allows.
+struct RequestLimits {
+  int64_t choices = 16;                // n, and prompts times n
+  int64_t prompts = 64;                // of one request
+  int64_t generated_tokens = 1 << 30;  // max_tokens
+  int64_t top_logprobs = 20;
+};
+
+enum class OutputFormat { kText, kJson, kJsonSchema, kGrammar };
+
+// What completions and chat have in common.
+struct GenerationFields {
+  SamplingOptions sampling;  // `seed` only where `has_seed`
+  bool has_seed = false;
+  // -1: until the end of the text or of the context.
+  int64_t max_tokens = -1;
+  int64_t min_tokens = 0;
+  int64_t choices = 1;
+  std::vector<std::string> stop;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  bool ignore_eos = false;
+  bool cache_prompt = true;
+  // Alternatives per token; absent: no logprobs.
+  absl::optional<int64_t> top_logprobs;
+  OutputFormat format = OutputFormat::kText;
+  std::string format_source;  // a JSON schema, or a grammar
+  bool stream = false;
+  bool stream_usage = false;
+};
+
+// Text, or ids.
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> tokens;
+  bool is_tokens = false;
+};
+
+struct CompletionRequest {
+  GenerationFields generation;
+  std::vector<Prompt> prompts;
+  bool echo = false;
+  // Control tokens written in the prompt are meant. Off: they are plain text.
+  bool parse_special = false;
+};
+
+enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
+
+struct ChatCompletionRequest {
+  GenerationFields generation;
+  // As the template takes them: content is a string or null, the role
+  // "developer" is "system", arguments of earlier tool calls are objects.
+  nlohmann::ordered_json messages;
+  nlohmann::ordered_json tools;  // null: none
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::string tool_name;  // of kNamed
+  // Further variables of the template (chat_template_kwargs).
+  nlohmann::ordered_json variables;
+};
+
+struct EmbeddingsRequest {
+  std::vector<Prompt> inputs;
+  bool base64 = false;
+};
+
+struct TokenizeRequest {
+  std::string content;
+  bool add_special = false;
+  bool parse_special = false;
+  bool with_pieces = false;
+};
+
+struct DetokenizeRequest {
+  std::vector<int32_t> tokens;
+};
+
+absl::StatusOr<CompletionRequest> ParseCompletionRequest(
+    absl::string_view body, const RequestLimits& limits);
+absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
+    absl::string_view body, const RequestLimits& limits);
+// The same without what generates: messages, tools, chat_template_kwargs.
+absl::StatusOr<ChatCompletionRequest> ParseTemplateRequest(
+    absl::string_view body);
+absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
+    absl::string_view body, const RequestLimits& limits);
+absl::StatusOr<TokenizeRequest> ParseTokenizeRequest(absl::string_view body);
+absl::StatusOr<DetokenizeRequest> ParseDetokenizeRequest(
+    absl::string_view body);
+
+}  // namespace weft

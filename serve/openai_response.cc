@@ -1,0 +1,167 @@
+#include "serve/openai_response.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "serve/json_fields.h"
+#include "text/utf8.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// JSON has no infinity; this is what OpenAI writes instead.
+double Finite(double logprob) { return std::max(logprob, -9999.0); }
+
+// Bytes that are no text by themselves are written as \xNN, so that two tokens
+// with different bytes stay different.
+std::string TokenText(absl::string_view bytes) {
+  if (ValidUtf8Prefix(bytes) == bytes.size()) return std::string(bytes);
+  std::string text = "bytes:";
+  for (const char c : bytes) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("\\x%02x", static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+json ChatToken(const Tokenizer& tokenizer, int32_t id, double logprob) {
+  const absl::string_view bytes = tokenizer.TokenToBytes(id);
+  json list = json::array();
+  for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+  return {{"token", std::string(bytes)},
+          {"logprob", Finite(logprob)},
+          {"bytes", std::move(list)}};
+}
+
+int64_t Characters(absl::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  });
+}
+
+json FinishJson(const absl::optional<std::string>& finish) {
+  return finish.has_value() ? json(*finish) : json(nullptr);
+}
+
+}  // namespace
+
+const char* FinishName(FinishReason reason, bool called_tools) {
+  switch (reason) {
+    case FinishReason::kLength:
+    case FinishReason::kContext:
+    case FinishReason::kDeadline:
+      return "length";
+    default:
+      return called_tools ? "tool_calls" : "stop";
+  }
+}
+
+json UsageJson(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+json ChatLogprobs(const Tokenizer& tokenizer,
+                  absl::Span<const GeneratedToken> tokens, int64_t top) {
+  json content = json::array();
+  for (const GeneratedToken& token : tokens) {
+    json entry = ChatToken(tokenizer, token.id, token.logprob);
+    json others = json::array();
+    for (const TokenLogprob& other : token.top) {
+      if (static_cast<int64_t>(others.size()) == top) break;
+      others.push_back(ChatToken(tokenizer, other.token, other.logprob));
+    }
+    entry["top_logprobs"] = std::move(others);
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+json CompletionLogprobs(const Tokenizer& tokenizer,
+                        absl::Span<const GeneratedToken> tokens, int64_t top,
+                        std::string* bytes) {
+  json texts = json::array(), logprobs = json::array(), tops = json::array(),
+       offsets = json::array();
+  for (const GeneratedToken& token : tokens) {
+    const absl::string_view text = tokenizer.TokenToBytes(token.id);
+    texts.push_back(TokenText(text));
+    logprobs.push_back(Finite(token.logprob));
+    json others = json::object();
+    for (const TokenLogprob& other : token.top) {
+      if (static_cast<int64_t>(others.size()) == top) break;
+      // Where two ids print the same the more probable one stays.
+      others.emplace(TokenText(tokenizer.TokenToBytes(other.token)),
+                     Finite(other.logprob));
+    }
+    tops.push_back(std::move(others));
+    offsets.push_back(Characters(*bytes));
+    bytes->append(text.data(), text.size());
+  }
+  return {{"tokens", std::move(texts)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+json CompletionChoice(int64_t index, absl::string_view text, json logprobs,
+                      absl::optional<std::string> finish) {
+  return {{"index", index},
+          {"text", std::string(text)},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", FinishJson(finish)}};
+}
+
+json ToolCallsJson(absl::Span<const ToolCall> calls, bool with_index) {
+  json list = json::array();
+  for (const ToolCall& call : calls) {
+    json entry = json::object();
+    if (with_index) entry["index"] = list.size();
+    entry["id"] = call.id;
+    entry["type"] = "function";
+    entry["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+json ChatChoice(int64_t index, const ParsedAnswer& answer, json logprobs,
+                const std::string& finish) {
+  json message = {
+      {"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
+  if (!answer.calls.empty()) {
+    if (answer.content.empty()) message["content"] = nullptr;
+    message["tool_calls"] = ToolCallsJson(answer.calls, false);
+  }
+  return {{"index", index},
+          {"message", std::move(message)},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", finish}};
+}
+
+json ChatDelta(int64_t index, json delta, json logprobs,
+               absl::optional<std::string> finish) {
+  return {{"index", index},
+          {"delta", std::move(delta)},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", FinishJson(finish)}};
+}
+
+json Answer(const AnswerHead& head, const char* object, json choices) {
+  return {{"id", head.id},
+          {"object", object},
+          {"created", head.created},
+          {"model", head.model},
+          {"choices", std::move(choices)}};
+}
+
+std::string ServerSentEvent(const json& json) {
+  return absl::StrCat("data: ", JsonText(json), "\n\n");
+}
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+// Answers in OpenAI's JSON. Plain functions of what was generated: nothing here
+// knows of connections or of the scheduler's work.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "nlohmann/json.hpp"
+#include "runtime/request.h"
+#include "serve/tool_calls.h"
+#include "text/tokenizer.h"
+
+namespace weft {
+
+// What all parts of one answer repeat.
+struct AnswerHead {
+  std::string id;  // "cmpl-..." or "chatcmpl-..."
+  int64_t created = 0;
+  std::string model;
+};
+
+// "stop", "length" or "tool_calls".
+const char* FinishName(FinishReason reason, bool called_tools);
+
+nlohmann::ordered_json UsageJson(const Usage& usage);
+
+// Chat: {"content": [{token, logprob, bytes, top_logprobs}, ...]}.
+nlohmann::ordered_json ChatLogprobs(const Tokenizer& tokenizer,
+                                    absl::Span<const GeneratedToken> tokens,
+                                    int64_t top);
+
+// Completions: lists of equal length. `*bytes` is what the tokens before had,
+// from which text_offset is counted in characters; it grows.
+nlohmann::ordered_json CompletionLogprobs(
+    const Tokenizer& tokenizer, absl::Span<const GeneratedToken> tokens,
+    int64_t top, std::string* bytes);
+
+// One choice of an answer; `logprobs` may be null.
+nlohmann::ordered_json CompletionChoice(int64_t index, absl::string_view text,
+                                        nlohmann::ordered_json logprobs,
+                                        absl::optional<std::string> finish);
+nlohmann::ordered_json ChatChoice(int64_t index, const ParsedAnswer& answer,
+                                  nlohmann::ordered_json logprobs,
+                                  const std::string& finish);
+// Of a stream: `delta` is an object of what is new.
+nlohmann::ordered_json ChatDelta(int64_t index, nlohmann::ordered_json delta,
+                                 nlohmann::ordered_json logprobs,
+                                 absl::optional<std::string> finish);
+// Calls as a message has them; of a stream with their "index".
+nlohmann::ordered_json ToolCallsJson(absl::Span<const ToolCall> calls,
+                                     bool with_index);
+
+// The whole of an answer, or a part of a stream (`object` says which).
+nlohmann::ordered_json Answer(const AnswerHead& head, const char* object,
+                              nlohmann::ordered_json choices);
+
+// "data: ...\n\n".
+std::string ServerSentEvent(const nlohmann::ordered_json& json);
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+// Settings: what the user may choose, kept in the browser.
+
+const $ = (id) => document.getElementById(id);
+
+const KEPT = ['system', 'temperature', 'top_p', 'top_k', 'repeat_penalty',
+  'max_tokens', 'seed'];
+// Not kept: a key is for this visit only.
+const NUMBERS = KEPT.slice(1);
+
+function readKept(name) {
+  try {
+    return localStorage.getItem(`weft-${name}`);
+  } catch {
+    return null;  // the browser keeps nothing
+  }
+}
+
+function keep(name, value) {
+  try {
+    localStorage.setItem(`weft-${name}`, value);
+  } catch {
+    // As above.
+  }
+}
+
+// The fields of a request; empty ones are left to the server.
+function chosenFields() {
+  const fields = {};
+  for (const name of NUMBERS) {
+    const value = $(name).value;
+    if (value !== '' && $(name).checkValidity()) fields[name] = Number(value);
+  }
+  return fields;
+}
+
+function requestHeaders() {
+  const headers = { 'Content-Type': 'application/json' };
+  const key = $('api_key').value.trim();
+  if (key) headers.Authorization = `Bearer ${key}`;
+  return headers;
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+}
+
+function beginSettings() {
+  for (const name of KEPT) {
+    const value = readKept(name);
+    if (value !== null) $(name).value = value;
+    $(name).addEventListener('input', () => keep(name, $(name).value));
+  }
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  setTheme(readKept('theme') ?? (dark.matches ? 'dark' : 'light'));
+  $('theme').addEventListener('click', () => {
+    const theme =
+      document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+    setTheme(theme);
+    keep('theme', theme);
+  });
+  $('show-settings').addEventListener('click', () => {
+    $('settings').hidden = !$('settings').hidden;
+    $('show-settings').setAttribute('aria-expanded', !$('settings').hidden);
+  });
+  $('settings').addEventListener('submit', (event) => event.preventDefault());
+}

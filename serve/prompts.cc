@@ -1,0 +1,41 @@
+#include "serve/prompts.h"
+
+#include "absl/strings/str_cat.h"
+#include "serve/api_error.h"
+#include "serve/json_fields.h"
+
+namespace weft {
+
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model,
+                                                  const Prompt& prompt,
+                                                  bool parse_special) {
+  if (prompt.is_tokens) return prompt.tokens;
+  TextSegment segment;
+  segment.text = prompt.text;
+  segment.from_template = parse_special;
+  return model.tokenizer().EncodeSegments({segment}, {});
+}
+
+absl::Status CheckPrompt(const ServedModel& model, const ServiceLimits& limits,
+                         const std::vector<int32_t>& tokens, const char* field,
+                         int64_t more) {
+  const int64_t size = static_cast<int64_t>(tokens.size());
+  if (size == 0) return FieldError(field, "has no tokens");
+  for (const int32_t id : tokens) {
+    if (!model.tokenizer().InRange(id)) {
+      return FieldError(
+          field, absl::StrCat(id, " is no token of this model, which has ",
+                              model.tokenizer().vocabulary_size()));
+    }
+  }
+  const int64_t capacity = model.capacity();
+  if (size + more > capacity) return ContextError(size, capacity);
+  if (limits.prompt_tokens > 0 && size > limits.prompt_tokens) {
+    return FieldError(
+        field, absl::StrCat("has ", size, " tokens: at most ",
+                            limits.prompt_tokens, " (--max-prompt-tokens)"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,154 @@
+#include "serve/service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "serve/completions.h"
+#include "serve/embeddings.h"
+#include "serve/json_fields.h"
+#include "serve/page/page.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json ModelJson(const ServedModel& model) {
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created},
+          {"owned_by", "weft"},
+          {"context_length", model.capacity()}};
+}
+
+}  // namespace
+
+void Service::AddRoutes(HttpServer* server) {
+  server_ = server;
+  const auto add = [&](const char* method, const char* path, bool open,
+                       void (Service::*answer)(HttpCall*) const) {
+    server->Add(method, path, open,
+                [this, answer](HttpCall& call) { (this->*answer)(&call); });
+  };
+  server->Add("GET", "/", true, [](HttpCall& call) {
+    call.response.set_header("Content-Security-Policy", ChatPagePolicy());
+    call.response.set_content(ChatPage(), "text/html; charset=utf-8");
+  });
+  add("GET", "/health", true, &Service::Health);
+  add("GET", "/metrics", false, &Service::Metrics);
+  add("GET", "/props", false, &Service::Props);
+  add("GET", "/v1/models", false, &Service::Models);
+  add("GET", "/v1/models/*", false, &Service::Model);
+  server->Add("POST", "/v1/completions", false, [this](HttpCall& call) {
+    AnswerCompletion(model_, limits_, &call);
+  });
+  server->Add("POST", "/v1/chat/completions", false,
+              [this](HttpCall& call) { AnswerChat(model_, limits_, &call); });
+  server->Add("POST", "/v1/embeddings", false, [this](HttpCall& call) {
+    AnswerEmbeddings(model_, limits_, &call);
+  });
+  add("POST", "/tokenize", false, &Service::Tokenize);
+  add("POST", "/detokenize", false, &Service::Detokenize);
+  add("POST", "/apply-template", false, &Service::ApplyTemplate);
+  server->SetObserver([this](const std::string& route, int status) {
+    counters_.Count(route, status);
+  });
+}
+
+void Service::Health(HttpCall* call) const {
+  const std::string why = server_->refusal();
+  if (!why.empty()) return call->Answer(HttpError(503, why));
+  call->Answer(json{{"status", "ok"}});
+}
+
+void Service::Models(HttpCall* call) const {
+  call->Answer(
+      json{{"object", "list"}, {"data", json::array({ModelJson(model_)})}});
+}
+
+void Service::Model(HttpCall* call) const {
+  if (call->rest != model_.id) {
+    ApiError error = HttpError(
+        404, absl::StrCat("there is no such model here, only ", model_.id));
+    error.param = "model";
+    error.code = "model_not_found";
+    return call->Answer(error);
+  }
+  call->Answer(ModelJson(model_));
+}
+
+SchedulerStats Service::Stats() const {
+  return model_.scheduler != nullptr ? model_.scheduler->GetStats()
+                                     : SchedulerStats();
+}
+
+void Service::Props(HttpCall* call) const {
+  const Plan& plan = model_.engine().plan();
+  const GenerationFields defaults;
+  call->Answer(json{{"model", model_.id},
+                    {"architecture", plan.model.architecture},
+                    {"parameters", plan.model.parameters},
+                    {"context", plan.context()},
+                    {"capacity", model_.capacity()},
+                    {"slots", Stats().slots},
+                    {"sampling_order",
+                     {"penalties", "top_k", "top_p", "min_p", "temperature"}},
+                    {"repeat_window", defaults.sampling.repeat_window},
+                    {"chat_template", model_.chat_template->source()},
+                    {"bos_token", model_.tokenizer().bos()},
+                    {"eos_token", model_.tokenizer().eos()}});
+}
+
+void Service::Metrics(HttpCall* call) const {
+  call->response.set_content(
+      absl::StrCat(SchedulerMetrics(Stats()), counters_.Text(),
+                   Metric("weft_http_connections", "Connections that are open.",
+                          "gauge", server_->connections()),
+                   Metric("process_resident_memory_bytes", "Memory in use.",
+                          "gauge", static_cast<double>(ResidentBytes()))),
+      "text/plain; version=0.0.4; charset=utf-8");
+}
+
+void Service::Tokenize(HttpCall* call) const {
+  absl::StatusOr<TokenizeRequest> request = ParseTokenizeRequest(call->body);
+  if (!request.ok()) return call->Answer(ToApiError(request.status()));
+  const Tokenizer& tokenizer = model_.tokenizer();
+  EncodeOptions options;
+  options.add_special = request->add_special;
+  options.parse_special = request->parse_special;
+  const absl::StatusOr<std::vector<int32_t>> ids =
+      tokenizer.Encode(request->content, options);
+  if (!ids.ok()) return call->Answer(ToApiError(ids.status()));
+  if (!request->with_pieces) return call->Answer(json{{"tokens", *ids}});
+  json tokens = json::array();
+  for (const int32_t id : *ids) {
+    tokens.push_back(
+        {{"id", id}, {"piece", std::string(tokenizer.TokenToBytes(id))}});
+  }
+  call->Answer(json{{"tokens", std::move(tokens)}});
+}
+
+void Service::Detokenize(HttpCall* call) const {
+  absl::StatusOr<DetokenizeRequest> request =
+      ParseDetokenizeRequest(call->body);
+  if (!request.ok()) return call->Answer(ToApiError(request.status()));
+  absl::StatusOr<std::string> text =
+      model_.tokenizer().Decode(request->tokens, {});
+  if (!text.ok()) {
+    return call->Answer(
+        ToApiError(FieldError("tokens", text.status().message())));
+  }
+  call->Answer(json{{"content", *text}});
+}
+
+void Service::ApplyTemplate(HttpCall* call) const {
+  absl::StatusOr<ChatCompletionRequest> request =
+      ParseTemplateRequest(call->body);
+  if (!request.ok()) return call->Answer(ToApiError(request.status()));
+  absl::StatusOr<std::vector<TextSegment>> segments =
+      RenderChat(model_, *request);
+  if (!segments.ok()) return call->Answer(ToApiError(segments.status()));
+  call->Answer(json{{"prompt", JoinSegments(*segments)}});
+}
+
+}  // namespace weft
