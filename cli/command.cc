@@ -361,9 +361,10 @@ void PrintWarnings(const CommonFlags& common,
   }
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
-                                                   const CompileFlags& compile,
-                                                   const CommonFlags& common) {
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
+    const std::string& model, const CompileFlags& compile,
+    const CommonFlags& common,
+    const std::function<void(EngineOptions*)>& adjust) {
   if (absl::Status s = compile.CheckModel(model); !s.ok()) return s;
   absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
   if (!options.ok()) return options.status();
@@ -375,6 +376,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
               << ": F16 and BF16 weights are multiplied in f32\n";
   }
   options->progress = MakeProgress(common, "packing weights");
+  if (adjust) adjust(&*options);
   return Engine::Load(model, *options);
 }
 

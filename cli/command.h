@@ -99,10 +99,12 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label);
 void PrintWarnings(const CommonFlags& common,
                    const std::vector<std::string>& warnings);
 
-// Loads the engine with a progress bar.
-absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(const std::string& model,
-                                                   const CompileFlags& compile,
-                                                   const CommonFlags& common);
+// Loads the engine with a progress bar. `adjust`, if given, changes the options
+// first.
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
+    const std::string& model, const CompileFlags& compile,
+    const CommonFlags& common,
+    const std::function<void(EngineOptions*)>& adjust = nullptr);
 
 void AddRun(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDump(CLI::App& app, const CommonFlags& common, Action* action);
@@ -117,5 +119,6 @@ void AddProfile(CLI::App& app, const CommonFlags& common, Action* action);
 void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
+void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
 
 }  // namespace weft

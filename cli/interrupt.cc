@@ -1,8 +1,10 @@
 #include "cli/interrupt.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 
 #include "base/output_path.h"
@@ -13,6 +15,7 @@ namespace {
 
 std::atomic<bool> g_interrupted{false};
 std::atomic<Engine*> g_engine{nullptr};
+std::atomic<int> g_waiter{-1};
 std::atomic<const char*> g_temporary{nullptr};
 
 // Only what may be called in a signal handler.
@@ -20,6 +23,12 @@ void OnSignal(int signal) {
   const bool again = g_interrupted.exchange(true);
   if (Engine* engine = g_engine.load(); engine != nullptr && !again) {
     engine->Cancel();
+    return;
+  }
+  if (const int waiter = g_waiter.load(); waiter >= 0 && !again) {
+    const char number = static_cast<char>(signal);
+    const ssize_t written = write(waiter, &number, 1);
+    static_cast<void>(written);
     return;
   }
   if (const char* path = g_temporary.load(); path != nullptr) unlink(path);
@@ -65,6 +74,24 @@ bool Interrupted() { return g_interrupted.load(); }
 
 CancelOnInterrupt::CancelOnInterrupt(Engine* engine) { g_engine = engine; }
 CancelOnInterrupt::~CancelOnInterrupt() { g_engine = nullptr; }
+
+WaitForInterrupt::WaitForInterrupt() : ends_{-1, -1} {
+  if (pipe2(ends_, O_CLOEXEC) == 0) g_waiter = ends_[1];
+}
+
+WaitForInterrupt::~WaitForInterrupt() {
+  g_waiter = -1;
+  for (const int end : ends_) {
+    if (end >= 0) close(end);
+  }
+}
+
+int WaitForInterrupt::Wait() {
+  char number = SIGTERM;
+  while (read(ends_[0], &number, 1) < 0 && errno == EINTR) {
+  }
+  return number;
+}
 
 RemoveOnInterrupt::RemoveOnInterrupt(const std::string& path) {
   const absl::StatusOr<OutputPath> place = ResolveOutput(path);

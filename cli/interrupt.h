@@ -3,7 +3,8 @@
 //
 // By default at once: temporary files are removed and nothing else needs
 // cleaning. While an engine generates, it is asked to stop, so that what was
-// begun is finished in form; a second Ctrl-C does not wait for it.
+// begun is finished in form, and a server ends what it has begun; a second
+// Ctrl-C does not wait for it.
 #pragma once
 
 #include <string>
@@ -28,6 +29,22 @@ class CancelOnInterrupt {
   ~CancelOnInterrupt();
   CancelOnInterrupt(const CancelOnInterrupt&) = delete;
   CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+};
+
+// While this lives, the first signal that would end the process is kept for
+// Wait. One at a time.
+class WaitForInterrupt {
+ public:
+  WaitForInterrupt();
+  ~WaitForInterrupt();
+  WaitForInterrupt(const WaitForInterrupt&) = delete;
+  WaitForInterrupt& operator=(const WaitForInterrupt&) = delete;
+
+  // Returns when it comes, with its number; at once if it has come.
+  int Wait();
+
+ private:
+  int ends_[2];  // of a pipe that the handler writes to
 };
 
 // While this lives, Ctrl-C removes the temporary file under which `path` is

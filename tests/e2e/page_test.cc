@@ -1,71 +1,24 @@
 // The page of `weft dump --format html` in a browser: Chromium without a
 // screen, where it is installed (Debian's package chromium).
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "cli/filter_process.h"
+#include "tests/e2e/browser.h"
 #include "tests/e2e/weft.h"
 
 namespace weft {
 namespace {
 
-constexpr char kCollectErrors[] = R"(<head><script>
-const errors = [];
-addEventListener('error', (event) => errors.push(event.message));
-addEventListener('unhandledrejection', (event) => errors.push(event.reason));
-addEventListener('securitypolicyviolation',
-  (event) => errors.push('refused: ' + event.blockedURI));
-for (const level of ['error', 'warn']) {
-  console[level] = (...words) => errors.push(words.join(' '));
-}
-</script>)";
-
 class Page : public testing::Test {
  protected:
-  void SetUp() override {
-    signal(SIGPIPE, SIG_IGN);
-    const absl::Status found =
-        FilterThrough({"chromium", "--version"}, "").status();
-    if (!found.ok()) {
-      GTEST_SKIP() << "needs Debian's package chromium: " << found;
-    }
-  }
+  void SetUp() override { NeedChromium(); }
 
   // Opens the page and runs these functions of tests/e2e/page/checks.js.
-  void Run(std::string html, const std::string& checks,
+  void Run(const std::string& html, const std::string& checks,
            const std::string& size = "1280,800") {
-    html = absl::StrReplaceAll(html, {{"<head>", kCollectErrors}});
-    const size_t end = html.rfind("</body>");
-    ASSERT_NE(end, std::string::npos);
-    html.insert(end, absl::StrCat("<script nonce=\"weft\">",
-                                  ReadFile("tests/e2e/page/checks.js"),
-                                  "runChecks(", checks, ");</script>"));
     const std::string path = TemporaryPath("page.html");
-    WriteTextFile(path, html);
-    const absl::StatusOr<std::string> dom = FilterThrough(
-        {"chromium", "--headless", "--no-sandbox", "--disable-gpu",
-         "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync",
-         "--disable-dev-shm-usage",
-         absl::StrCat("--user-data-dir=", TemporaryPath("profile")),
-         absl::StrCat("--window-size=", size), "--virtual-time-budget=60000",
-         "--dump-dom", absl::StrCat("file://", path)},
-        "");
-    ASSERT_TRUE(dom.ok()) << dom.status();
-    const size_t begin = dom->find("<pre id=\"report\">");
-    ASSERT_NE(begin, std::string::npos) << *dom;
-    const std::string report =
-        dom->substr(begin, dom->find("</pre>", begin) - begin);
-    EXPECT_NE(report.find("\nfinished\n"), std::string::npos) << report;
-    int passed = 0;
-    for (absl::string_view line : absl::StrSplit(report, '\n')) {
-      EXPECT_EQ(line.find("FAILED"), absl::string_view::npos) << line;
-      passed += line.substr(0, 3) == "ok ";
-    }
-    EXPECT_GT(passed, 0);
+    WriteTextFile(path, WithChecks(html, "tests/e2e/page/checks.js", checks));
+    ExpectChecksPass("file://" + path, size);
   }
 };
 

@@ -1,0 +1,294 @@
+// weft serve: an OpenAI-compatible server.
+//
+// The address is taken first, so that a port in use is told at once; then the
+// model is loaded while /health says so; then standard output gets one line,
+// the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
+// for a while; a second one does not wait.
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "runtime/scheduler.h"
+#include "serve/api_keys.h"
+#include "serve/http_server.h"
+#include "serve/service.h"
+
+namespace weft {
+namespace {
+
+// For answers that are written but not yet sent.
+constexpr absl::Duration kLastBytes = absl::Seconds(2);
+
+struct Flags {
+  std::string model;
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  std::string api_key_file, model_name, cors_origin;
+  std::vector<std::string> hosts;
+  int slots = 4;
+  int64_t kv_tokens = 0;
+  int64_t max_body_bytes = 8 << 20;
+  int64_t max_header_bytes = 16 << 10;
+  int64_t max_prompt_tokens = 0;
+  int64_t max_generated_tokens = 0;
+  int64_t max_choices = 16;
+  int connections = 128;
+  int header_seconds = 10, body_seconds = 30, idle_seconds = 30;
+  int write_seconds = 30, drain_seconds = 30;
+  SchedulerOptions scheduler;
+  bool no_prefix_cache = false;
+  CompileFlags compile;
+};
+
+// Serves from a thread of its own until it goes.
+class ServerThread {
+ public:
+  explicit ServerThread(HttpServer* server)
+      : server_(server), thread_([server] { server->Serve(); }) {}
+  ~ServerThread() {
+    server_->Stop(kLastBytes);
+    thread_.join();
+  }
+
+ private:
+  HttpServer* server_;
+  std::thread thread_;
+};
+
+absl::StatusOr<ApiKeys> ReadKeys(const std::string& path) {
+  if (path.empty()) return ApiKeys();
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ApiKeys> keys = ApiKeys::Parse(*text);
+  if (keys.ok()) return keys;
+  return absl::InvalidArgumentError(
+      absl::StrCat("API keys: ", path, ": ", keys.status().message()));
+}
+
+HttpOptions ToHttpOptions(const Flags& flags) {
+  HttpOptions options;
+  options.connections = flags.connections;
+  options.origin.cors_origin = flags.cors_origin;
+  options.origin.hosts = flags.hosts;
+  options.limits.body_bytes = flags.max_body_bytes;
+  options.limits.header_bytes = flags.max_header_bytes;
+  options.limits.header_time = absl::Seconds(flags.header_seconds);
+  options.limits.body_time = absl::Seconds(flags.body_seconds);
+  options.limits.idle_time = absl::Seconds(flags.idle_seconds);
+  options.limits.write_time = absl::Seconds(flags.write_seconds);
+  return options;
+}
+
+ServiceLimits ToServiceLimits(const Flags& flags) {
+  ServiceLimits limits;
+  limits.prompt_tokens = flags.max_prompt_tokens;
+  limits.request.choices = flags.max_choices;
+  if (flags.max_generated_tokens > 0) {
+    limits.request.generated_tokens = flags.max_generated_tokens;
+  }
+  return limits;
+}
+
+// The file's name without folder and ending; the embedded model has one inside.
+std::string ModelName(const Flags& flags, const Plan& plan) {
+  if (!flags.model_name.empty()) return flags.model_name;
+  const std::string stem = std::filesystem::path(flags.model).stem().string();
+  if (!stem.empty()) return stem;
+  return absl::StrReplaceAll(plan.model.name, {{" ", "-"}});
+}
+
+absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
+                                      const CommonFlags& common) {
+  absl::StatusOr<std::unique_ptr<Engine>> engine = LoadEngine(
+      flags.model, flags.compile, common, [&](EngineOptions* options) {
+        options->sequences = flags.slots;
+        options->kv_pages = (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
+      });
+  if (!engine.ok()) return engine.status();
+  const Vocabulary& vocabulary = (*engine)->plan().vocabulary;
+  std::string warning;
+  absl::StatusOr<ChatTemplate> chat_template =
+      ChatTemplate::ForVocabulary(vocabulary, &warning);
+  if (!chat_template.ok()) {
+    // Completions need none, and a chat is better with another than not at all.
+    warning = absl::StrCat(chat_template.status().message(),
+                           ": chats take a template of weft's own");
+    chat_template = ChatTemplate::Default(vocabulary);
+    if (!chat_template.ok()) return chat_template.status();
+  }
+  if (!warning.empty()) PrintWarnings(common, {warning});
+  ServedModel model;
+  model.id = ModelName(flags, (*engine)->plan());
+  model.created = absl::ToUnixSeconds(absl::Now());
+  model.tool_custom = ToolCustomOf(chat_template->source());
+  model.chat_template =
+      std::make_unique<const ChatTemplate>(*std::move(chat_template));
+  if ((*engine)->plan().model.encoder) {
+    model.encoder = *std::move(engine);
+    return model;
+  }
+  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
+      Scheduler::Create(*std::move(engine), flags.scheduler);
+  if (!scheduler.ok()) return scheduler.status();
+  model.scheduler = *std::move(scheduler);
+  model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
+  return model;
+}
+
+// Running requests end, or are cancelled.
+void Drain(const ServedModel& model, absl::Duration time,
+           const CommonFlags& common, HttpServer* server) {
+  if (model.scheduler == nullptr) return server->Stop(time);
+  const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
+  if (cancelled > 0 && !common.quiet) {
+    std::cerr << "weft: " << cancelled << " requests were not finished\n";
+  }
+}
+
+absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+  absl::StatusOr<ContextOverflow> overflow = flags.compile.Overflow();
+  if (!overflow.ok()) return overflow.status();
+  if (*overflow == ContextOverflow::kShift) {
+    return UsageError(
+        "--context-overflow: serve knows stop alone: texts end where the "
+        "context does");
+  }
+  absl::StatusOr<ApiKeys> keys = ReadKeys(flags.api_key_file);
+  if (!keys.ok()) return keys.status();
+  const bool open = keys->empty();
+  Service service(ToServiceLimits(flags));
+  HttpServer server(ToHttpOptions(flags), *std::move(keys));
+  service.AddRoutes(&server);
+  if (absl::Status s = server.Listen(flags.host, flags.port); !s.ok()) {
+    return s;
+  }
+  if (open && !server.loopback()) {
+    PrintWarnings(common,
+                  {absl::StrCat("anybody who reaches ", flags.host,
+                                " may use this server: see --api-key-file")});
+  }
+  server.SetRefusal("the model is being loaded");
+  const ServerThread thread(&server);
+  absl::StatusOr<ServedModel> model = LoadModel(flags, common);
+  if (!model.ok()) return model.status();
+  const std::string name = model->id;
+  service.SetModel(*std::move(model));
+  WaitForInterrupt interrupt;
+  server.SetRefusal("");
+  std::cout << "http://"
+            << (absl::StrContains(flags.host, ":")
+                    ? absl::StrCat("[", flags.host, "]")
+                    : flags.host)
+            << ":" << server.port() << std::endl;
+  if (!common.quiet) {
+    std::cerr << absl::StreamFormat(
+        "weft: %s is ready: loaded in %.3f s, %d slots, up to %d tokens in "
+        "each\n",
+        Plain(name), service.model().engine().load_seconds(), flags.slots,
+        service.model().capacity());
+  }
+  const int signal = interrupt.Wait();
+  server.SetRefusal("the server is shutting down");
+  Drain(service.model(), absl::Seconds(flags.drain_seconds), common, &server);
+  return signal == SIGINT ? kExitInterrupted : kExitOk;
+}
+
+void AddLimits(CLI::App* command, Flags* flags) {
+  const auto add = [&](const char* name, auto* value, auto least, auto most,
+                       const char* help) {
+    command->add_option(name, *value, help)
+        ->check(CLI::Range(least, most))
+        ->capture_default_str()
+        ->group("Limits");
+  };
+  const int64_t huge = int64_t{1} << 40;
+  const int day = 86400;
+  add("--max-body-bytes", &flags->max_body_bytes, int64_t{1}, huge,
+      "of a request");
+  add("--max-header-bytes", &flags->max_header_bytes, int64_t{256}, huge,
+      "of a request, its first line included");
+  add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
+      "0: what the context holds");
+  add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,
+      "of each text; 0: what the context holds");
+  add("--max-choices", &flags->max_choices, int64_t{1}, int64_t{kMaxChoices},
+      "texts for one prompt (n)");
+  add("--connections", &flags->connections, 1, kMostConnections,
+      "at the same time; more are told 503");
+  add("--queue", &flags->scheduler.queue_limit, int64_t{1}, huge,
+      "texts that wait for a slot; more are told 429");
+  add("--header-seconds", &flags->header_seconds, 1, day,
+      "for the headers of a request to come");
+  add("--body-seconds", &flags->body_seconds, 1, day,
+      "for the body of a request to come");
+  add("--idle-seconds", &flags->idle_seconds, 1, day,
+      "for the next request on a connection to begin");
+  add("--write-seconds", &flags->write_seconds, 1, day,
+      "for a client that reads nothing");
+  add("--drain-seconds", &flags->drain_seconds, 0, day,
+      "for running requests to finish when the server is to end");
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "serve", "Serves an OpenAI-compatible API and a chat page over HTTP");
+  command->add_option("MODEL", flags->model,
+                      "a .gguf or .weft file (default: the embedded model)");
+  command
+      ->add_option("--host", flags->host,
+                   "the address to listen at; 0.0.0.0 is every one")
+      ->capture_default_str();
+  command->add_option("--port", flags->port, "0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--api-key-file", flags->api_key_file,
+                      "a file of keys, one per line, of which clients must "
+                      "show one (default: no key is wanted)");
+  command->add_option("--cors-origin", flags->cors_origin,
+                      "pages of this origin may use the server; * is any "
+                      "(default: only its own page)");
+  command->add_option("--allow-host", flags->hosts,
+                      "a name that a proxy passes on as Host (default: only "
+                      "those of this machine)");
+  command->add_option("--model-name", flags->model_name,
+                      "the model's name in the API (default: the file's)");
+  command
+      ->add_option("--slots", flags->slots,
+                   "texts that are written at the same time")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  command
+      ->add_option("--kv-tokens", flags->kv_tokens,
+                   "positions of the KV cache, which all slots share (default: "
+                   "a whole context for each)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command
+      ->add_option("--prefill-tokens", flags->scheduler.prefill_tokens,
+                   "tokens of new prompts in one step while texts are being "
+                   "written")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_flag("--no-prefix-cache", flags->no_prefix_cache,
+                    "keep nothing of earlier prompts");
+  AddLimits(command, flags.get());
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    flags->scheduler.prefix_cache = !flags->no_prefix_cache;
+    *action = [flags, &common] { return Run(*flags, common); };
+  });
+}
+
+}  // namespace weft
