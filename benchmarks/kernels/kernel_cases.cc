@@ -24,6 +24,11 @@ constexpr char kTwo[] = "%x = input x f32[T,$N]\n%y = input y f32[T,$N]\n";
 constexpr char kProduct[] =
     "$w = weight $TYPE[$N,$D]$LAYOUT\n$norm = weight f32[$D]\n"
     "%x = input x f32[T,$D]\n";
+// Two experts, of which each row takes one.
+constexpr char kExperts[] =
+    "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n%x = input x f32[T,$D]\n"
+    "%router = input router f32[T,2]\n"
+    "%1, %2 = top_k(%router) k=1 normalize=0 i32[T,1], f32[T,1]\n";
 constexpr char kScores[] = "%p = input p f32[T,$H,S]\n";
 constexpr char kAttention[] =
     "%q = input q f32[T,$Q]\n%p = input p f32[T,$H,S]\n"
@@ -54,6 +59,21 @@ constexpr Template kTemplates[] = {
     {"gate", kProduct,
      "%1 = fused_matmul(%x, $w, $norm) epilogue=\"silu_gate_quantize\" "
      "eps=1e-05 quantize=1 q8r[T,$HALF]"},
+    {"", kExperts, "%3 = expert_matmul(%x, $w, %1) experts=2 f32[T,$N]"},
+    {"", kExperts,
+     "%3 = quantize_rows(%x) q8r[T,$D]\n"
+     "%4 = expert_matmul(%3, $w, %1) experts=2 f32[T,$N]"},
+    {"gate", kExperts,
+     "%3 = fused_expert_matmul(%x, $w, %1) epilogue=\"silu_gate\" experts=2 "
+     "f32[T,$HALF]"},
+    {"gate", kExperts,
+     "%3 = quantize_rows(%x) q8r[T,$D]\n"
+     "%4 = fused_expert_matmul(%3, $w, %1) epilogue=\"silu_gate_quantize\" "
+     "experts=2 q8r[T,$HALF]"},
+    {"", "%x = input x f32[T,64]\n",
+     "%1, %2 = top_k(%x) k=4 normalize=1 i32[T,4], f32[T,4]"},
+    {"", "%x = input x f32[T,$TWICE]\n%p = input p f32[T,2]\n",
+     "%1 = weighted_sum(%x, %p) f32[T,$N]"},
     {"", kAttention,
      "%1 = attention(%q, %k, %v, %positions, %sequence) heads=$H scale=0.125 "
      "f32[T,$Q]"},
@@ -69,9 +89,16 @@ constexpr Template kTemplates[] = {
      "%1 = layer_norm(%x, $w, $w) eps=1e-05 f32[T,$D]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = rms_norm_quantize(%x, $w) eps=1e-05 q8r[T,$D]"},
+    {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
+     "%1 = layer_norm_quantize(%x, $w, $w) eps=1e-05 q8r[T,$D]"},
     {"", kX, "%1 = quantize_rows(%x) q8r[T,$D]"},
     {"", kTwo, "%1 = add(%x, %y) f32[T,$N]"},
     {"", kTwo, "%1 = mul(%x, %y) f32[T,$N]"},
+    {"", kX, "%1 = scale(%x) factor=2.0 f32[T,$D]"},
+    {"", kX, "%1 = softcap(%x) cap=30.0 f32[T,$D]"},
+    {"", kX, "%1 = sigmoid(%x) f32[T,$D]"},
+    {"erf", kTwo, "%1 = gelu_gate(%x, %y) approximation=\"none\" f32[T,$N]"},
+    {"tanh", kTwo, "%1 = gelu_gate(%x, %y) approximation=\"tanh\" f32[T,$N]"},
     {"", kTwo, "%1 = silu_gate(%x, %y) f32[T,$N]"},
     {"", kTwo, "%1 = silu(%x) f32[T,$N]"},
     {"erf", kTwo, "%1 = gelu(%x) approximation=\"none\" f32[T,$N]"},

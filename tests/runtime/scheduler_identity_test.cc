@@ -102,11 +102,15 @@ TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
       EXPECT_GT(stats.preemptions, 0);
       EXPECT_GT(stats.recomputed_tokens, 0);
     }
-    if (setting.rounds == 2) EXPECT_GT(stats.prefix_hit_tokens, 0);
+    if (setting.rounds == 2) {
+      EXPECT_GT(stats.prefix_hit_tokens, 0);
+    }
     if (!setting.prefix_cache && setting.pages == 0) {
       EXPECT_EQ(stats.prefix_hit_tokens, 0);
     }
-    if (setting.chunk == 1) EXPECT_GT(stats.steps, 100);
+    if (setting.chunk == 1) {
+      EXPECT_GT(stats.steps, 100);
+    }
   }
 }
 
