@@ -65,7 +65,13 @@ expect "$(printf 'fuse-attention\nuse-windowed-attention')" \
 expect 4 "$("$my_weft" dump "" | grep -c ' = windowed_attention(.*kernel="windowed_attention_any_1_ref".* window=256')"
 text() { "$@" run -p "It is a truth" -n 20 --temperature 0 --quiet; }
 plain=$(text "$weft")
-expect "$plain" "$(text "$my_weft" --window 100000 --slope 0)"
+# The same sums in another order: logits are near, not equal.
+logits() { "$@" eval "" --text "It is a truth universally acknowledged" --logits "$work/logits" >"$work/eval.txt"; }
+logits "$weft" && mv "$work/logits" "$work/plain.logits"
+logits "$my_weft" --window 100000 --slope 0
+expect near "$(paste <(od -An -v -w4 -tf4 "$work/plain.logits") <(od -An -v -w4 -tf4 "$work/logits") |
+  awk '{ d += ($1 - $2) ^ 2; s += $1 ^ 2 }
+       END { print (NR > 1000 && s > 0 && d < 1e-3 * s ? "near" : d / s " of " NR) }')"
 [ "$(text "$my_weft" --window 3)" != "$plain" ] || fail "a window of 3 changes nothing"
 expect "$plain" "$("$my_weft" --window 3 run -p "It is a truth" -n 20 \
   --temperature 0 --quiet --disable-pass use-windowed-attention)"
