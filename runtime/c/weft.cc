@@ -7,20 +7,32 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "nlohmann/json.hpp"
 #include "runtime/scheduler.h"
+#include "text/chat_template.h"
+#include "text/grammar/gbnf.h"
+#include "text/grammar/grammar.h"
+#include "text/grammar/json_schema.h"
 
 struct weft_engine {
   std::unique_ptr<weft::Scheduler> scheduler;
+  // Made when they are first wanted.
+  absl::Mutex mutex;
+  std::optional<weft::ChatTemplate> chat_template ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<const weft::grammar::TokenTrie> trie ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -214,12 +226,60 @@ absl::StatusOr<std::vector<int32_t>> PromptOf(const weft::Tokenizer& tokenizer,
                           options);
 }
 
-absl::StatusOr<weft::Request> ToRequest(const weft::Scheduler& scheduler,
+// Null for any text.
+absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> ConstraintOf(
+    weft_engine& engine, const weft_request& asked) {
+  if (asked.grammar == nullptr && asked.json_schema == nullptr) return nullptr;
+  if (asked.grammar != nullptr && asked.json_schema != nullptr) {
+    return absl::InvalidArgumentError(
+        "weft_request: both grammar and json_schema: give one");
+  }
+  const char* field = asked.grammar != nullptr ? "weft_request.grammar: "
+                                               : "weft_request.json_schema: ";
+  absl::StatusOr<weft::grammar::Syntax> syntax;
+  if (asked.grammar != nullptr) {
+    syntax = weft::grammar::ParseGbnf(asked.grammar);
+  } else {
+    const auto schema = nlohmann::ordered_json::parse(
+        asked.json_schema, nullptr, /*allow_exceptions=*/false);
+    if (schema.is_discarded()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, "no JSON: give a schema"));
+    }
+    syntax = weft::grammar::FromJsonSchema(schema);
+  }
+  if (!syntax.ok()) {
+    return absl::Status(syntax.status().code(),
+                        absl::StrCat(field, syntax.status().message()));
+  }
+  std::shared_ptr<const weft::grammar::TokenTrie> trie;
+  {
+    const absl::MutexLock lock(&engine.mutex);
+    if (engine.trie == nullptr) {
+      engine.trie = std::make_shared<const weft::grammar::TokenTrie>(
+          engine.scheduler->tokenizer());
+    }
+    trie = engine.trie;
+  }
+  absl::StatusOr<std::shared_ptr<weft::grammar::Grammar>> grammar =
+      weft::grammar::Grammar::Create(*syntax, std::move(trie));
+  if (!grammar.ok()) {
+    return absl::Status(grammar.status().code(),
+                        absl::StrCat(field, grammar.status().message()));
+  }
+  return (*grammar)->NewConstraint();
+}
+
+absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
                                         const weft_request& asked) {
   absl::StatusOr<std::vector<int32_t>> prompt =
-      PromptOf(scheduler.tokenizer(), asked);
+      PromptOf(engine.scheduler->tokenizer(), asked);
   if (!prompt.ok()) return prompt.status();
+  absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> constraint =
+      ConstraintOf(engine, asked);
+  if (!constraint.ok()) return constraint.status();
   weft::Request request;
+  request.constraint = *std::move(constraint);
   request.prompt_tokens = *std::move(prompt);
   request.choices = asked.choices;
   request.max_tokens = asked.max_tokens;
@@ -271,6 +331,21 @@ weft_reason ReasonOf(weft::FinishReason reason) {
       break;
   }
   return WEFT_FAILED;
+}
+
+// Tokens to the caller's memory.
+weft_code Give(const absl::StatusOr<std::vector<int32_t>>& ids, int32_t* tokens,
+               size_t capacity, size_t* count) {
+  if (!ids.ok()) return ToCode(ids.status());
+  *count = ids->size();
+  if (ids->size() > capacity) {
+    return Fail(WEFT_BUFFER_TOO_SMALL,
+                absl::StrCat("the text has ", ids->size(),
+                             " tokens, and there is room for ", capacity,
+                             ": give more"));
+  }
+  std::copy(ids->begin(), ids->end(), tokens);
+  return WEFT_OK;
 }
 
 // Calls a weft_callback with each event. `with_logprobs`: they were asked for.
@@ -325,8 +400,7 @@ weft_code Submit(weft_engine* engine, const weft_request* request,
   if (absl::Status s = Take(*request, "weft_request", &asked); !s.ok()) {
     return ToCode(s);
   }
-  absl::StatusOr<weft::Request> converted =
-      ToRequest(*engine->scheduler, asked);
+  absl::StatusOr<weft::Request> converted = ToRequest(*engine, asked);
   if (!converted.ok()) return ToCode(converted.status());
   absl::StatusOr<weft::RequestId> submitted = engine->scheduler->Submit(
       *std::move(converted),
@@ -395,6 +469,41 @@ int32_t weft_is_end_of_text(const weft_engine* engine, int32_t token) {
   return tokenizer.InRange(token) && tokenizer.IsEndOfGeneration(token);
 }
 
+weft_code weft_chat_prompt(weft_engine* engine, const char* messages,
+                           size_t messages_size, int32_t* tokens,
+                           size_t capacity, size_t* count) {
+  return Guarded([&]() -> weft_code {
+    if (engine == nullptr) return Missing("engine");
+    if (messages == nullptr) return Missing("messages");
+    if (count == nullptr) return Missing("count");
+    if (tokens == nullptr && capacity > 0) return Missing("tokens");
+    weft::ChatRequest request;
+    request.messages = nlohmann::ordered_json::parse(
+        messages, messages + messages_size, nullptr,
+        /*allow_exceptions=*/false);
+    if (!request.messages.is_array()) {
+      return Fail(WEFT_INVALID_ARGUMENT,
+                  "messages: no JSON array: give objects with role and "
+                  "content");
+    }
+    absl::StatusOr<std::vector<weft::TextSegment>> text;
+    {
+      const absl::MutexLock lock(&engine->mutex);
+      if (!engine->chat_template) {
+        absl::StatusOr<weft::ChatTemplate> made =
+            weft::ChatTemplate::ForVocabulary(
+                engine->scheduler->engine().plan().vocabulary, nullptr);
+        if (!made.ok()) return ToCode(made.status());
+        engine->chat_template = *std::move(made);
+      }
+      text = engine->chat_template->Render(request);
+    }
+    if (!text.ok()) return ToCode(text.status());
+    return Give(engine->scheduler->tokenizer().EncodeSegments(*text, {}),
+                tokens, capacity, count);
+  });
+}
+
 weft_code weft_tokenize(const weft_engine* engine, const char* text,
                         size_t text_size, int32_t add_special,
                         int32_t parse_special, int32_t* tokens, size_t capacity,
@@ -407,19 +516,9 @@ weft_code weft_tokenize(const weft_engine* engine, const char* text,
     weft::EncodeOptions options;
     options.add_special = add_special != 0;
     options.parse_special = parse_special != 0;
-    absl::StatusOr<std::vector<int32_t>> ids =
-        engine->scheduler->tokenizer().Encode(
-            absl::string_view(text, text_size), options);
-    if (!ids.ok()) return ToCode(ids.status());
-    *count = ids->size();
-    if (ids->size() > capacity) {
-      return Fail(WEFT_BUFFER_TOO_SMALL,
-                  absl::StrCat("the text has ", ids->size(),
-                               " tokens, and there is room for ", capacity,
-                               ": give more"));
-    }
-    std::copy(ids->begin(), ids->end(), tokens);
-    return WEFT_OK;
+    return Give(engine->scheduler->tokenizer().Encode(
+                    absl::string_view(text, text_size), options),
+                tokens, capacity, count);
   });
 }
 

@@ -114,6 +114,14 @@ WEFT_API weft_code weft_detokenize(const weft_engine* engine,
                                    char* text, size_t capacity,
                                    size_t* text_size);
 
+/* The tokens of a conversation in the model's own chat template, up to where
+ * the assistant answers. `messages` is a JSON array of objects with "role" and
+ * "content". What they hold is never taken for control tokens. Sizes as above.
+ */
+WEFT_API weft_code weft_chat_prompt(weft_engine* engine, const char* messages,
+                                    size_t messages_size, int32_t* tokens,
+                                    size_t capacity, size_t* count);
+
 /* ---- Requests ------------------------------------------------------------ */
 
 typedef struct weft_request {
@@ -142,6 +150,10 @@ typedef struct weft_request {
   const char* const* stop;    /* texts that end the text; NULL */
   size_t stop_count;
   double timeout_seconds; /* 0: none */
+  /* What the text must be, at most one of the two: a grammar in GBNF, or a JSON
+   * schema ("{}": any value). NULL: anything. */
+  const char* grammar;
+  const char* json_schema;
 } weft_request;
 
 WEFT_API weft_code weft_request_init(weft_request* request, size_t struct_size);

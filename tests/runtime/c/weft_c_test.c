@@ -238,6 +238,52 @@ static void TestCancelAndErrors(weft_engine* engine) {
   free(many);
 }
 
+static void TestForms(weft_engine* engine) {
+  static Result result;
+  Begin(&result);
+  weft_request request = Greedy("The answer:", 40);
+  request.ignore_end_of_text = 0;
+  request.grammar = "root ::= \"yes\" | \"no\"";
+  CHECK(weft_generate(engine, &request, Take, &result) == WEFT_OK);
+  CHECK(strcmp(result.text, "yes") == 0 || strcmp(result.text, "no") == 0);
+  CHECK(result.reason == WEFT_END_OF_TEXT);
+  Begin(&result);
+  request.grammar = NULL;
+  request.json_schema = "{\"enum\": [17, 18]}";
+  CHECK(weft_generate(engine, &request, Take, &result) == WEFT_OK);
+  CHECK(strcmp(result.text, "17") == 0 || strcmp(result.text, "18") == 0);
+  request.grammar = "root ::= \"a\"";
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+  request.grammar = NULL;
+  request.json_schema = "{";
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+  CHECK(strstr(weft_error(), "json_schema") != NULL);
+  request.json_schema = NULL;
+  request.grammar = "root ::= missing";
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+  CHECK(strstr(weft_error(), "missing") != NULL);
+}
+
+static void TestChatPrompt(weft_engine* engine) {
+  const char messages[] = "[{\"role\":\"user\",\"content\":\"Hello\"}]";
+  int32_t tokens[64];
+  size_t count = 0;
+  CHECK(weft_chat_prompt(engine, messages, strlen(messages), tokens, 64,
+                         &count) == WEFT_OK);
+  char text[256];
+  size_t size = 0;
+  CHECK(weft_detokenize(engine, tokens, count, text, sizeof text - 1, &size) ==
+        WEFT_OK);
+  text[size] = 0;
+  CHECK(strstr(text, "Hello") != NULL);
+  CHECK(weft_chat_prompt(engine, messages, strlen(messages), NULL, 0, &count) ==
+        WEFT_BUFFER_TOO_SMALL);
+  CHECK(weft_chat_prompt(engine, "{}", 2, tokens, 64, &count) ==
+        WEFT_INVALID_ARGUMENT);
+  CHECK(weft_chat_prompt(engine, "[", 1, tokens, 64, &count) ==
+        WEFT_INVALID_ARGUMENT);
+}
+
 /* A program from before the last fields, and one from after them. */
 static void TestStructSizes(weft_engine* engine) {
   static Result now, older;
@@ -279,6 +325,8 @@ int main(void) {
   TestTokensAsPrompt(engine);
   TestStopAndChoices(engine);
   TestCancelAndErrors(engine);
+  TestForms(engine);
+  TestChatPrompt(engine);
   TestStructSizes(engine);
   CHECK(weft_drain(engine, 10) == WEFT_OK);
   const weft_request late = Greedy("She was", 4);
