@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "passes/check_plan.h"
+#include "passes/fit_by_parts.h"
 
 namespace weft {
 namespace {
@@ -22,13 +23,6 @@ constexpr struct {
 
 // Comparisons of two buffers that the search may spend: 30 to 60 ms.
 constexpr int64_t kSearchWork = 8'000'000;
-
-// What shares storage is one buffer; the rest of this file knows only buffers.
-struct Buffer {
-  int32_t first;
-  int32_t last;
-  int64_t bytes;  // rounded up to the alignment
-};
 
 using Order = std::vector<int32_t>;
 
@@ -55,7 +49,8 @@ int64_t RoundUp(int64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-// Buffers, and for each record the index of its buffer.
+// What shares storage is one buffer; the rest of this file knows only buffers.
+// For each record the index of its buffer.
 std::vector<Buffer> UniteSharing(absl::Span<const Lifetime> lifetimes,
                                  std::vector<int32_t>* buffer_of) {
   std::vector<Buffer> buffers;
@@ -175,9 +170,10 @@ Order ByFirstUse(const std::vector<Buffer>& buffers) {
   return OrderBy(buffers, [](const Buffer& b) { return b.first; });
 }
 
-// Hill climbing over the order: a buffer that sticks out above the bound is
-// moved to an earlier turn, where lower gaps are still free. Equal results are
-// taken too, to cross plateaus.
+// The bound itself, layer by layer, where orders by a rule miss it. Else hill
+// climbing over the order: a buffer that sticks out above the bound is moved to
+// an earlier turn, where lower gaps are still free. Equal results are taken
+// too, to cross plateaus.
 Layout Search(const std::vector<Buffer>& buffers, int64_t bound) {
   int64_t work = 0;
   Order order = BySize(buffers);
@@ -189,6 +185,10 @@ Layout Search(const std::vector<Buffer>& buffers, int64_t bound) {
       best = std::move(layout);
       order = std::move(other);
     }
+  }
+  if (best.arena_bytes == bound) return best;
+  if (auto offsets = FitByParts(buffers, bound)) {
+    return {std::move(*offsets), bound};
   }
   SplitMix64 random;
   std::vector<size_t> turns;

@@ -1,13 +1,13 @@
 // Gives every intermediate of a step a place in one arena.
 //
 // Offline dynamic storage allocation. The known good heuristic for neural
-// networks
-// ("greedy by size", Pisarchyk and Lee, "Efficient Memory Management for Deep
-// Neural Net Inference", 2020): the largest buffer first, each in the smallest
-// sufficient gap between the buffers that are alive with it. Where that misses
-// the lower bound, a local search reorders and tries again, within a fixed
-// amount of work and from a fixed seed, so that a graph always gets the same
-// plan.
+// networks ("greedy by size", Pisarchyk and Lee, "Efficient Memory Management
+// for Deep Neural Net Inference", 2020): the largest buffer first, each in the
+// smallest sufficient gap between the buffers that are alive with it. Where
+// that misses the lower bound, an exact search goes over the layers one by one
+// (fit_by_parts.h); where that finds nothing, a local search reorders and tries
+// again. All within a fixed amount of work and from a fixed seed, so that a
+// graph always gets the same plan.
 //
 // Limits: the problem is NP-hard, so the arena may stay above the bound; the
 // plan says both.

@@ -82,7 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"stablelm-2-1.6b", "Q4_K_M"}, Case{"gemma-2b", "Q8_0"},
         Case{"gemma2-2b", "Q4_K_M"}, Case{"gemma3-1b", "Q4_0"},
         Case{"phi3-mini", "Q4_K_M"}, Case{"granite-3-2b", "F16"},
-        Case{"olmo2-1b", "Q8_0"}, Case{"bert-base", "Q8_0"}),
+        Case{"olmo2-1b", "Q8_0"}, Case{"bert-base", "Q8_0"},
+        Case{"qwen1.5-moe-a2.7b", "Q4_K_M"}, Case{"mixtral-small", "Q4_K_M"},
+        Case{"mixtral-small", "Q8_0"}),
     CaseName);
 
 }  // namespace
