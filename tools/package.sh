@@ -1,16 +1,18 @@
 #!/bin/sh
 # Makes a folder that runs on a Debian 12 machine without any package installed:
-# the binary, the shared libraries that the base system lacks, and licences.
+# the binary, the C interface (lib/libweft.so, include/weft.h), the shared libraries
+# that the base system lacks, and licences.
 #   tools/package.sh [DIR]                DIR: dist/weft when absent; replaced
-#   tools/package.sh --binary FILE DIR    packs a binary that is already built
+#   tools/package.sh --built BINARY LIBRARY DIR    packs what is already built
 # The binary looks for libraries in lib/ beside itself first (cli/BUILD.bazel).
 set -eu
 . "$(dirname "$0")/bazel.sh"
 
 binary=""
-if [ "${1:-}" = --binary ]; then
+if [ "${1:-}" = --built ]; then
   binary=$2
-  shift 2
+  library=$3
+  shift 3
 fi
 folder=${1:-$root/dist/weft}
 if [ -e "$folder" ] && [ -n "$(ls -A "$folder")" ] && [ ! -e "$folder/weft" ]; then
@@ -19,8 +21,9 @@ if [ -e "$folder" ] && [ -n "$(ls -A "$folder")" ] && [ ! -e "$folder/weft" ]; t
 fi
 if [ -z "$binary" ]; then
   "$root/tools/install.sh"
-  weft_build //cli:weft
+  weft_build //cli:weft //runtime/c:libweft.so
   binary=$root/bazel-bin/cli/weft
+  library=$root/bazel-bin/runtime/c/libweft.so
 fi
 
 # Libraries of every Debian system: apt itself needs them.
@@ -29,11 +32,13 @@ libraries() { LD_LIBRARY_PATH= ldd "$1" | awk '$2 == "=>" { print $1, $3 }'; }
 
 new=$folder.new
 rm -rf "$new"
-mkdir -p "$new/lib" "$new/licenses"
+mkdir -p "$new/lib" "$new/include" "$new/licenses"
 cp -L "$binary" "$new/weft"
-chmod u+w "$new/weft"
-strip "$new/weft"
-libraries "$binary" | grep -Ev "$base" | while read -r name path; do
+cp -L "$library" "$new/lib/libweft.so"
+cp -L "$root/runtime/c/weft.h" "$new/include/weft.h"
+chmod u+w "$new/weft" "$new/lib/libweft.so" "$new/include/weft.h"
+strip "$new/weft" "$new/lib/libweft.so"
+{ libraries "$binary" && libraries "$library"; } | sort -u | grep -Ev "$base" | while read -r name path; do
   if [ ! -e "$path" ]; then
     echo "tools/package.sh: $name: not found: run tools/install.sh" >&2
     exit 1
@@ -43,8 +48,8 @@ done
 
 # Of the libraries beside the binary, and of those that were linked into it.
 cp -L "$root/LICENSE" "$new/LICENSE"
-bundled=$(for library in "$new"/lib/*; do
-  dpkg -S "*/$(basename "$library")" | cut -d: -f1
+bundled=$(for file in "$new"/lib/*; do
+  [ "${file##*/}" = libweft.so ] || dpkg -S "*/${file##*/}" | cut -d: -f1
 done | sort -u)
 for package in $bundled libabsl-dev libprotobuf-dev libpcre2-dev libutf8proc-dev \
   libxxhash-dev libonnx-dev libcli11-dev nlohmann-json3-dev; do
@@ -54,7 +59,8 @@ done
 
 # Runs with nothing from the environment, and finds nothing elsewhere.
 env -i "$new/weft" run -n 1 --quiet >/dev/null
-if LD_LIBRARY_PATH= ldd "$new/weft" | grep -E '=>' | grep -Ev "^[[:space:]]*${base#^}" |
+if for file in "$new/weft" "$new/lib/libweft.so"; do LD_LIBRARY_PATH= ldd "$file"; done |
+  grep -E '=>' | grep -Ev "^[[:space:]]*${base#^}" |
   grep -v "=> $(cd "$new" && pwd)/lib/"; then
   echo "tools/package.sh: the libraries above are not in the folder" >&2
   exit 1

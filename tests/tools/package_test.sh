@@ -4,8 +4,9 @@
 set -eu
 
 binary=$1
+library=$2
 folder=$TEST_TMPDIR/package
-tools/package.sh --binary "$binary" "$folder"
+tools/package.sh --built "$binary" "$library" "$folder"
 
 fail() {
   echo "FAILED: $*" >&2
@@ -30,10 +31,35 @@ grep -h 'calling init' "$TEST_TMPDIR"/loaded.* | grep -o '/.*' |
     esac
   done
 
+# A program in C, with nothing but the folder.
+cat >"$TEST_TMPDIR/ask.c" <<'END'
+#include "weft.h"
+static void take(const weft_event* event, void* count) {
+  *(size_t*)count += event->token_count;
+}
+int main(void) {
+  weft_engine* engine;
+  weft_request request;
+  size_t count = 0;
+  if (weft_load(NULL, NULL, &engine) != WEFT_OK) return 1;
+  weft_request_init(&request, sizeof request);
+  request.text = "It is a truth";
+  request.max_tokens = 3;
+  request.ignore_end_of_text = 1;
+  if (weft_generate(engine, &request, take, &count) != WEFT_OK) return 2;
+  weft_free(engine);
+  return count == 3 ? 0 : 3;
+}
+END
+cc -I"$TEST_TMPDIR/moved/include" "$TEST_TMPDIR/ask.c" -o "$TEST_TMPDIR/ask" \
+  -L"$TEST_TMPDIR/moved/lib" -lweft -Wl,-rpath,"$TEST_TMPDIR/moved/lib" \
+  -Wl,--allow-shlib-undefined
+env -i "$TEST_TMPDIR/ask" || fail "the C program: $?"
+
 # A folder that is something else is left alone.
 mkdir "$TEST_TMPDIR/other"
 touch "$TEST_TMPDIR/other/file"
-if tools/package.sh --binary "$binary" "$TEST_TMPDIR/other" 2>/dev/null; then
+if tools/package.sh --built "$binary" "$library" "$TEST_TMPDIR/other" 2>/dev/null; then
   fail "replaced a folder that is no package"
 fi
 [ -e "$TEST_TMPDIR/other/file" ] || fail "deleted a file"
