@@ -182,38 +182,51 @@ void Batcher::FindPages() {
   size_t i = 0;
   while (i < running_.size()) {
     Sequence* const sequence = running_[i];
-    absl::Status status = AttachPages(sequence);
+    absl::Status status = AttachPages(i);
     if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
     if (i < running_.size() && running_[i] == sequence) ++i;
   }
 }
 
-// Takes the pages of the prefix cache that go on from what is computed: at the
-// start, and those that others have computed since.
-absl::Status Batcher::AttachPages(Sequence* sequence) {
+// Takes what of the prefix cache goes on from what is computed: at the start,
+// and what others have computed since.
+absl::Status Batcher::AttachPages(size_t index) {
+  Sequence* const sequence = running_[index];
   if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
     return absl::OkStatus();
   }
-  RequestState* const request = sequence->request;
-  const absl::StatusOr<int64_t> found =
-      prefix_cache_.Attach(sequence->slot, request->scope, sequence->tokens);
-  if (!found.ok()) return found.status();
-  sequence->computed += *found;
-  stats_.prefix_hit_tokens += *found;
-  if (sequence->choice == 0 && sequence->generated == 0 &&
-      sequence->once_computed == 0) {
-    request->usage.cached_tokens += *found;
-  }
+  const uint64_t scope = sequence->request->scope;
+  const absl::StatusOr<int64_t> whole =
+      prefix_cache_.Attach(sequence->slot, scope, sequence->tokens);
+  if (!whole.ok()) return whole.status();
+  CountHit(sequence, *whole);
+  // A page that is only begun must be copied: better to wait for the whole one.
+  if (Left(*sequence) <= 1 || WaitsForOlder(index)) return absl::OkStatus();
+  const absl::StatusOr<int64_t> copied =
+      prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens);
+  if (!copied.ok()) return copied.status();
+  CountHit(sequence, *copied);
   return absl::OkStatus();
 }
 
-// Whether an older sequence, which runs, is computing the next page of this
-// one: the same tokens up to its end.
+void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
+  sequence->computed += tokens;
+  stats_.prefix_hit_tokens += tokens;
+  if (sequence->choice == 0 && sequence->generated == 0 &&
+      sequence->once_computed == 0) {
+    sequence->request->usage.cached_tokens += tokens;
+  }
+}
+
+// Whether an older sequence, which runs, is computing what this one needs next:
+// the same tokens up to the end of its next page, or up to its last token.
 bool Batcher::WaitsForOlder(size_t index) const {
   const Sequence& sequence = *running_[index];
+  // With a page of its own that is begun, it could not take another.
+  if (sequence.computed % kPageTokens != 0) return false;
   const int64_t end =
-      (sequence.computed / kPageTokens + 1) * int64_t{kPageTokens};
-  if (end >= static_cast<int64_t>(sequence.tokens.size())) return false;
+      std::min(sequence.computed + kPageTokens,
+               static_cast<int64_t>(sequence.tokens.size()) - 1);
   for (size_t i = 0; i < index; ++i) {
     const Sequence& older = *running_[i];
     if (older.request->scope == sequence.request->scope &&
@@ -319,8 +332,8 @@ absl::Status Batcher::RunRows() {
   return absl::OkStatus();
 }
 
-// The rows are computed now: counts them, and lets others find the pages that
-// they fill.
+// The rows are computed now: counts them, and lets others find them in their
+// pages.
 absl::Status Batcher::CountRows(Sequence* sequence) {
   const int64_t begin = sequence->computed;
   const int64_t end = begin + sequence->rows;
@@ -333,10 +346,11 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   if (sequence->choice == 0 && end >= prompt) {
     sequence->request->prompt_done = true;
   }
-  for (int64_t page = begin / kPageTokens; page < end / kPageTokens; ++page) {
-    absl::Status s = prefix_cache_.Add(
-        sequence->slot, sequence->request->scope,
-        absl::MakeConstSpan(sequence->tokens).first((page + 1) * kPageTokens));
+  for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
+    absl::Status s =
+        prefix_cache_.Add(sequence->slot, sequence->request->scope,
+                          absl::MakeConstSpan(sequence->tokens)
+                              .first(std::min((page + 1) * kPageTokens, end)));
     if (!s.ok()) return s;
   }
   return absl::OkStatus();

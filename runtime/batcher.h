@@ -7,11 +7,12 @@
 // that has all its tokens computed gets another.
 //
 // A sequence is a list of tokens of which some are computed. So a prompt, a
-// sequence that had to give way, and one that found pages in the prefix cache
+// sequence that had to give way, and one that found tokens in the prefix cache
 // differ only in numbers.
 //
-// A sequence whose next page an older one is just computing waits for it, so a
-// prompt that many bring at the same time runs once.
+// A sequence whose next page, or the rest of whose prompt but the last token,
+// an older one is just computing waits for it, so a prompt that many bring at
+// the same time runs once.
 //
 // Room for pages: when none is free, those that nobody holds are given up;
 // after that, the youngest running sequence gives way. The oldest never does,
@@ -67,7 +68,8 @@ class Batcher {
   bool HasRoomFor(const Sequence& sequence) const;
   void Start(Sequence* sequence);
   void FindPages();
-  absl::Status AttachPages(Sequence* sequence);
+  absl::Status AttachPages(size_t index);
+  void CountHit(Sequence* sequence, int64_t tokens);
   void ShareRows();
   bool WaitsForOlder(size_t index) const;
   void TakePages();

@@ -99,4 +99,19 @@ absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {
   return absl::OkStatus();
 }
 
+absl::Status KvCache::ReserveCopy(int32_t slot, int32_t page) {
+  const bool is_slot = slot >= 0 && slot < pool_.slots();
+  const int64_t held = is_slot ? pool_.held_pages(slot) : 0;
+  absl::Status reserved = pool_.Reserve(slot, (held + 1) * kPageTokens);
+  if (!reserved.ok()) return reserved;
+  const int32_t own = pool_.page(slot, held);
+  was_used_[own] = true;
+  if (own == page) return absl::OkStatus();
+  for (const KvState& state : states_) {
+    std::memcpy(state.pages + own * state.page_bytes,
+                state.pages + page * state.page_bytes, state.page_bytes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace weft

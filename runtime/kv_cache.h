@@ -7,8 +7,9 @@
 // as zeros, untouched until used; a page that had an owner before is cleared
 // when it is given out again, so that no value of one sequence, least of all a
 // NaN, ever reaches another. Shared pages (page_pool.h) are never given out, so
-// never cleared. (Positions inside a sequence's own last page that
-// Truncate left behind keep their old rows until they are written again.)
+// never cleared. (Positions inside a sequence's own last page that Truncate
+// left behind, or that ReserveCopy brought along, keep their old rows until
+// they are written again; attention reads no value behind a row's position.)
 //
 // Not thread-safe; change it between steps only.
 #pragma once
@@ -45,6 +46,12 @@ class KvCache {
 
   // As PagePool's, and clears what was used before.
   absl::Status Reserve(int32_t slot, int64_t tokens);
+
+  // Adds one page to the end of a slot's, with the content of `page`, which is
+  // held, idle, or has become free just now: it may then be the one that is
+  // given. Errors as Reserve.
+  absl::Status ReserveCopy(int32_t slot, int32_t page);
+
   absl::Status Truncate(int32_t slot, int64_t tokens) {
     return pool_.Truncate(slot, tokens);
   }

@@ -8,8 +8,9 @@
 // touches little memory.
 //
 // A page may have several holders: sequences that begin alike share it, and
-// none of them may write to it. A page that is kept stays as it is when its
-// last holder lets go (it is idle then), until it is dropped: prefix_cache.h.
+// none of them may write to it. What a kept page holds stays, though a single
+// holder may add to it; when its last holder lets go it is idle, until it is
+// dropped: prefix_cache.h.
 //
 // Not thread-safe; change it between steps only. Allocates nothing after
 // construction but an error's message.

@@ -547,7 +547,7 @@ TEST(SchedulerTest, PromptsThatComeTogetherRunWhatTheyShareOnce) {
       results.push_back(*std::move(result));
     }
     submitted.Notify();
-    const std::vector<int64_t> shared = {0, 256, 256, 192};
+    const std::vector<int64_t> shared = {0, 299, 299, 200};
     for (int i = 0; i < 4; ++i) {
       const auto completion = results[i].get();
       ASSERT_TRUE(completion.ok());
@@ -556,7 +556,7 @@ TEST(SchedulerTest, PromptsThatComeTogetherRunWhatTheyShareOnce) {
     }
     ExpectNoPagesUsed(*scheduler);
     EXPECT_EQ(scheduler->GetStats().prefill_tokens,
-              1 + (prefix_cache ? 300 + 44 + 44 + 108 : 4 * 300));
+              1 + (prefix_cache ? 300 + 1 + 1 + 100 : 4 * 300));
   }
 }
 
@@ -569,8 +569,8 @@ TEST(SchedulerTest, ScopesShareNoPages) {
   };
   EXPECT_EQ(cached(0), 0);
   EXPECT_EQ(cached(7), 0);
-  EXPECT_EQ(cached(0), 128);
-  EXPECT_EQ(cached(7), 128);
+  EXPECT_EQ(cached(0), 149);
+  EXPECT_EQ(cached(7), 149);
   EXPECT_GT(scheduler->GetStats().pages_cached, 0);
 }
 
