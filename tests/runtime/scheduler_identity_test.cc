@@ -1,4 +1,5 @@
 // A request gives the same bits whatever happens around it.
+#include <cstring>
 #include <future>
 #include <string>
 #include <vector>
@@ -11,6 +12,13 @@ namespace weft {
 namespace {
 
 constexpr int kRequests = 16;
+
+struct ModelAndCache {
+  const char* path;
+  const char* kv_type;
+};
+constexpr ModelAndCache kModels[] = {
+    {kTinyModel, "f16"}, {"", "f16"}, {"", "f32"}, {"", "bf16"}, {"", "q8_0"}};
 
 // Half of them greedy; prompts of many lengths, some of which begin alike.
 Request RequestOf(int index) {
@@ -29,11 +37,12 @@ Request RequestOf(int index) {
 }
 
 // Each by itself, on a scheduler that has seen nothing.
-std::vector<ChoiceResult> Alone(const std::string& model) {
+std::vector<ChoiceResult> Alone(const ModelAndCache& model) {
   std::vector<ChoiceResult> results;
   SchedulerOptions options;
   options.prefix_cache = false;
-  const auto scheduler = MakeScheduler(model, 1, 0, options);
+  const auto scheduler =
+      MakeScheduler(MakeEngine(model.path, 1, 0, model.kv_type), options);
   for (int i = 0; i < kRequests; ++i) {
     auto completion = Complete(*scheduler, RequestOf(i));
     EXPECT_TRUE(completion.ok()) << completion.status();
@@ -52,7 +61,7 @@ struct Setting {
   int rounds;  // of the same requests
 };
 
-class SchedulerIdentityTest : public ::testing::TestWithParam<const char*> {};
+class SchedulerIdentityTest : public ::testing::TestWithParam<ModelAndCache> {};
 
 TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
   const std::vector<ChoiceResult> alone = Alone(GetParam());
@@ -63,6 +72,7 @@ TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
            {"chunks of 512", 16, 0, 512, true, 1},
            {"prefix cache", 4, 0, 64, true, 2},
            {"tiny pool", 16, 8, 64, true, 2},
+           {"tiny pool, chunks of 7", 16, 8, 7, true, 2},
            {"tiny pool without cache", 16, 8, 32, false, 1},
        }) {
     SCOPED_TRACE(setting.name);
@@ -71,7 +81,9 @@ TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
     options.prefill_tokens_alone = setting.chunk;
     options.prefix_cache = setting.prefix_cache;
     const auto scheduler =
-        MakeScheduler(GetParam(), setting.slots, setting.pages, options);
+        MakeScheduler(MakeEngine(GetParam().path, setting.slots, setting.pages,
+                                 GetParam().kv_type),
+                      options);
     ASSERT_NE(scheduler, nullptr);
     for (int round = 0; round < setting.rounds; ++round) {
       // Holds the scheduler's thread until all are there.
@@ -114,8 +126,68 @@ TEST_P(SchedulerIdentityTest, AloneInABatchCachedCutAndPreempted) {
   }
 }
 
+// Prompts that are repeated, that differ in their last token or in the middle,
+// that go on, and that are asked for several times at once, on a cache whose
+// memory is full of NaN before: nothing behind a sequence's last token counts,
+// neither where pages are fresh nor where they are copies.
+TEST_P(SchedulerIdentityTest, RepeatedPromptsOfAnyLength) {
+  SchedulerOptions options;
+  options.prefix_cache = false;
+  const auto plain = MakeScheduler(
+      MakeEngine(GetParam().path, 1, 0, GetParam().kv_type), options);
+  ASSERT_NE(plain, nullptr);
+  // As many pages as must be, and one that holds all prompts' at once.
+  for (const int64_t pages : {3, 100}) {
+    auto engine = MakeEngine(GetParam().path, 3, pages, GetParam().kv_type);
+    ASSERT_NE(engine, nullptr);
+    for (const KvState& state : engine->cache().states()) {
+      std::memset(state.pages, 0xff, pages * state.page_bytes);
+    }
+    const auto cached = MakeScheduler(std::move(engine), {});
+    for (const int size : {2, 3, 40, 63, 64, 65, 66, 100, 129, 150}) {
+      SCOPED_TRACE(size);
+      std::vector<int32_t> prompt = RandomPrompt(size, size);
+      prompt[0] = 10 + size;
+      std::vector<int32_t> last = prompt, middle = prompt, longer = prompt;
+      last.back() = 9;
+      middle[size / 2] = 9;
+      longer.insert(longer.end(), 5, 9);
+      const struct {
+        const std::vector<int32_t>& prompt;
+        int choices;
+        int64_t from_cache;
+      } requests[] = {
+          {prompt, 1, 0},        {prompt, 1, size - 1}, {last, 1, size - 1},
+          {prompt, 1, size - 1}, {middle, 1, size / 2}, {longer, 1, size},
+          {prompt, 3, size - 1}, {last, 2, size - 1},   {prompt, 1, size - 1}};
+      for (const auto& [tokens, choices, from_cache] : requests) {
+        const auto run = [&, &tokens = tokens,
+                          choices = choices](Scheduler& scheduler) {
+          Request request = MakeRequest(tokens, 20);
+          request.choices = choices;
+          request.logprobs = 2;
+          request.sampling.temperature = choices > 1 ? 1 : 0;
+          request.sampling.seed = 3;
+          return Complete(scheduler, std::move(request));
+        };
+        const auto expected = run(*plain);
+        const auto got = run(*cached);
+        ASSERT_TRUE(expected.ok() && got.ok()) << got.status();
+        for (int i = 0; i < choices; ++i) {
+          ExpectSame(got->choices[i], expected->choices[i]);
+        }
+        EXPECT_EQ(expected->usage.cached_tokens, 0);
+        if (pages == 100) {
+          EXPECT_EQ(got->usage.cached_tokens, from_cache);
+        }
+      }
+    }
+    ExpectNoPagesUsed(*cached);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, SchedulerIdentityTest,
-                         ::testing::Values(kTinyModel, ""));
+                         ::testing::ValuesIn(kModels));
 
 // The same tokens as the simple way, and log-probabilities of its logits.
 TEST(SchedulerIdentity, GivesWhatEngineGenerateGives) {

@@ -18,19 +18,33 @@ namespace weft {
 // Random weights; context 512, 320 tokens.
 inline constexpr char kTinyModel[] = "tests/data/golden/arch/llama-gqa.gguf";
 
+inline std::unique_ptr<Engine> MakeEngine(const std::string& path, int slots,
+                                          int64_t pages,
+                                          const std::string& kv_type = "f16") {
+  EngineOptions options;
+  const absl::StatusOr<KvTypes> types = KvTypes::Parse(kv_type);
+  EXPECT_TRUE(types.ok()) << types.status();
+  options.model.graph.kv_type = *types;
+  options.sequences = slots;
+  options.kv_pages = pages;
+  options.threads = 2;
+  auto engine = Engine::Load(path, options);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return engine.ok() ? *std::move(engine) : nullptr;
+}
+
+inline std::unique_ptr<Scheduler> MakeScheduler(
+    std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
+  if (engine == nullptr) return nullptr;
+  auto scheduler = Scheduler::Create(std::move(engine), options);
+  EXPECT_TRUE(scheduler.ok()) << scheduler.status();
+  return scheduler.ok() ? *std::move(scheduler) : nullptr;
+}
+
 inline std::unique_ptr<Scheduler> MakeScheduler(
     const std::string& path, int slots, int64_t pages,
     const SchedulerOptions& options = {}) {
-  EngineOptions engine_options;
-  engine_options.sequences = slots;
-  engine_options.kv_pages = pages;
-  engine_options.threads = 2;
-  auto engine = Engine::Load(path, engine_options);
-  EXPECT_TRUE(engine.ok()) << engine.status();
-  if (!engine.ok()) return nullptr;
-  auto scheduler = Scheduler::Create(*std::move(engine), options);
-  EXPECT_TRUE(scheduler.ok()) << scheduler.status();
-  return scheduler.ok() ? *std::move(scheduler) : nullptr;
+  return MakeScheduler(MakeEngine(path, slots, pages), options);
 }
 
 // Tokens that are no control tokens in the vocabularies of the tests.
