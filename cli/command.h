@@ -120,5 +120,6 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
+void AddChat(CLI::App& app, const CommonFlags& common, Action* action);
 
 }  // namespace weft

@@ -24,7 +24,7 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 constexpr AddCommand kCommands[] = {
     AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
     AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
-    AddBench,      AddSynth,    AddQuantize,   AddServe,
+    AddBench,      AddSynth,    AddQuantize,   AddServe,   AddChat,
 };
 
 // One line, whatever the message holds.

@@ -15,6 +15,7 @@ packages="
   libcpp-httplib0.11
   libgmock-dev
   libgtest-dev
+  libncurses-dev
   libpcre2-dev
   libprotobuf-dev
   libssl-dev

@@ -30,6 +30,7 @@ packages="
   libdnnl-dev
   libgmock-dev
   libgtest-dev
+  libncurses-dev
   libonnx-dev
   libpcre2-dev
   libprotobuf-dev

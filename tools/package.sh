@@ -52,7 +52,7 @@ bundled=$(for file in "$new"/lib/*; do
   [ "${file##*/}" = libweft.so ] || dpkg -S "*/${file##*/}" | cut -d: -f1
 done | sort -u)
 for package in $bundled libabsl-dev libprotobuf-dev libpcre2-dev libutf8proc-dev \
-  libxxhash-dev libonnx-dev libcli11-dev nlohmann-json3-dev; do
+  libxxhash-dev libncurses-dev libonnx-dev libcli11-dev nlohmann-json3-dev; do
   copyright=/usr/share/doc/$package/copyright
   [ -e "$copyright" ] && cp -L "$copyright" "$new/licenses/$package"
 done

@@ -1,0 +1,25 @@
+// A chat through plain lines, for pipes and simple terminals: a line is a
+// message or a command, the answer goes to standard output with one newline,
+// all else to standard error. No escape codes.
+//
+// Ctrl-C stops the answer and ends the chat; at a keyboard (`prompt`) it ends
+// the chat only where there is no answer to stop, or the second time. At the
+// end of the input the chat ends when all is answered.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "chat/chat.h"
+
+namespace weft::chat {
+
+struct LineModeOptions {
+  bool quiet = false;     // no notices but errors
+  bool prompt = false;    // somebody types: "> " on standard error
+  bool terminal = false;  // answers go to one: no control characters
+};
+
+// Returns the exit code: 0; 130 after Ctrl-C, 128 + n after another signal.
+// Errors: standard input cannot be read.
+absl::StatusOr<int> RunLineMode(Chat& chat, const LineModeOptions& options);
+
+}  // namespace weft::chat

@@ -1,0 +1,224 @@
+#include "chat/terminal_text.h"
+
+#include <langinfo.h>
+#include <wchar.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstring>
+
+#include "text/utf8.h"
+
+namespace weft::chat {
+namespace {
+
+// Of a character and its marks: what a cell of ncurses holds.
+constexpr int kMostCharacters = 5;
+constexpr int kTab = 4;
+
+// `character` is well-formed.
+wchar_t CodePoint(absl::string_view character) {
+  const auto byte = [&](size_t i) -> unsigned char { return character[i]; };
+  switch (character.size()) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+    case 3:
+      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
+             (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
+  }
+}
+
+bool IsObeyed(wchar_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
+         (c >= 0x202a && c <= 0x202e) ||         // directions
+         (c >= 0x2066 && c <= 0x2069) || c == 0x2028 ||
+         c == 0x2029;  // separators of lines and paragraphs
+}
+
+// Joiners, selectors, marks without width that stand alone.
+bool IsInvisible(wchar_t c) {
+  return c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+         (c >= 0x2060 && c <= 0x2064) || (c >= 0xfe00 && c <= 0xfe0f) ||
+         c == 0xfeff || (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+bool IsSpace(const Glyph& glyph) {
+  return glyph.text == " " || glyph.text == "\t";
+}
+
+// Builds lines.
+class Wrapper {
+ public:
+  explicit Wrapper(int width) : width_(width) {}
+
+  void Word(const std::vector<Glyph>& glyphs, size_t begin, size_t end) {
+    int columns = 0;
+    for (size_t i = begin; i < end; ++i) columns += glyphs[i].columns;
+    if (column_ + space_ + columns > width_ && column_ > 0) {
+      Break();
+    } else {
+      PutSpaces();
+    }
+    for (size_t i = begin; i < end; ++i) {
+      if (column_ + glyphs[i].columns > width_) Break();
+      line_ += glyphs[i].text;
+      column_ += glyphs[i].columns;
+    }
+  }
+
+  void Space(bool tab) {
+    const int at = column_ + space_;
+    space_ += tab ? kTab - at % kTab : 1;
+  }
+
+  void Break() {
+    lines_.push_back(std::move(line_));
+    line_.clear();
+    column_ = space_ = 0;
+  }
+
+  std::vector<std::string> Finish() {
+    Break();
+    return std::move(lines_);
+  }
+
+ private:
+  void PutSpaces() {
+    const int count = std::min(space_, width_ - column_);
+    line_.append(count, ' ');
+    column_ += count;
+    space_ = 0;
+  }
+
+  const int width_;
+  std::vector<std::string> lines_;
+  std::string line_;
+  int column_ = 0;
+  int space_ = 0;  // columns that are put if a word follows on the line
+};
+
+}  // namespace
+
+bool UseUtf8Locale() {
+  for (const char* name : {"", "C.UTF-8"}) {
+    if (std::setlocale(LC_CTYPE, name) != nullptr &&
+        std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string Printable(absl::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const Utf8Unit unit = Utf8UnitAt(text, i);
+    const absl::string_view character = text.substr(i, unit.bytes);
+    i += unit.bytes;
+    if (character == "\r") continue;
+    if (character == "\n" || character == "\t") {
+      result += character[0];
+    } else if (unit.kind != Utf8Unit::kCharacter ||
+               IsObeyed(CodePoint(character))) {
+      result.append(kReplacementCharacter.data(), kReplacementCharacter.size());
+    } else {
+      result.append(character.data(), character.size());
+    }
+  }
+  return result;
+}
+
+std::vector<Glyph> Glyphs(absl::string_view text) {
+  std::vector<Glyph> glyphs;
+  size_t begin = 0;  // of what is not shown at the start
+  int characters = 0;
+  for (size_t i = 0; i < text.size();) {
+    const Utf8Unit unit = Utf8UnitAt(text, i);
+    const absl::string_view raw = text.substr(i, unit.bytes);
+    i += unit.bytes;
+    std::string shown = Printable(raw);
+    const wchar_t c = shown.empty() ? 0 : CodePoint(shown);
+    int columns = wcwidth(c);
+    if (shown == "\n" || shown == "\t") {
+      columns = 0;
+    } else if (shown.empty() || IsInvisible(c) || columns == 0) {
+      // Marks upon nothing are not shown either.
+      const bool mark = columns == 0 && !shown.empty() && !IsInvisible(c);
+      if (!glyphs.empty()) {
+        glyphs.back().end = i;
+        if (mark && glyphs.back().columns > 0 && characters < kMostCharacters) {
+          glyphs.back().text += shown;
+          ++characters;
+        }
+      }
+      continue;
+    } else if (columns < 0) {
+      shown = std::string(kReplacementCharacter);
+      columns = 1;
+    }
+    glyphs.push_back({std::move(shown), columns, begin, i});
+    characters = 1;
+    if (glyphs.size() > 1) {
+      glyphs.back().begin = glyphs[glyphs.size() - 2].end;
+    }
+  }
+  return glyphs;
+}
+
+int Columns(absl::string_view text) {
+  int columns = 0;
+  for (const Glyph& glyph : Glyphs(text)) columns += glyph.columns;
+  return columns;
+}
+
+std::string FitLine(absl::string_view text, int columns) {
+  std::vector<Glyph> glyphs = Glyphs(text);
+  int total = 0;
+  for (Glyph& glyph : glyphs) {
+    if (glyph.columns == 0) {
+      glyph.text = " ";
+      glyph.columns = 1;
+    }
+    total += glyph.columns;
+  }
+  const bool cut = total > columns;
+  int room = cut ? columns - 1 : columns;
+  if (room < 0) return "";
+  std::string line;
+  for (const Glyph& glyph : glyphs) {
+    if (glyph.columns > room) break;
+    line += glyph.text;
+    room -= glyph.columns;
+  }
+  return cut ? line + "\xE2\x80\xA6" : line;
+}
+
+std::vector<std::string> WrapText(absl::string_view text, int columns) {
+  const std::vector<Glyph> glyphs = Glyphs(text);
+  Wrapper wrapper(std::max(columns, 2));
+  for (size_t i = 0; i < glyphs.size();) {
+    if (glyphs[i].text == "\n") {
+      wrapper.Break();
+      ++i;
+    } else if (IsSpace(glyphs[i])) {
+      wrapper.Space(glyphs[i].text == "\t");
+      ++i;
+    } else {
+      const size_t begin = i++;
+      // Lines may be cut before and after every wide character.
+      while (glyphs[begin].columns == 1 && i < glyphs.size() &&
+             glyphs[i].columns == 1 && !IsSpace(glyphs[i])) {
+        ++i;
+      }
+      wrapper.Word(glyphs, begin, i);
+    }
+  }
+  return wrapper.Finish();
+}
+
+}  // namespace weft::chat

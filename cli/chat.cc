@@ -1,0 +1,123 @@
+// weft chat: a conversation at the terminal.
+//
+// A screen where there is one; plain lines where standard input or output is
+// none, where the terminal can do nothing, or where asked for.
+#include "chat/chat.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "chat/line_mode.h"
+#include "chat/screen.h"
+#include "chat/terminal_text.h"
+#include "cli/command.h"
+#include "runtime/scheduler.h"
+#include "text/chat_template.h"
+
+namespace weft {
+namespace {
+
+struct Flags {
+  std::string model, system;
+  int64_t tokens = chat::Settings().max_tokens;
+  bool plain = false;
+  CompileFlags compile;
+  SamplingFlags sampling;
+};
+
+bool HasScreen(const Flags& flags) {
+  const char* terminal = std::getenv("TERM");
+  return !flags.plain && isatty(STDIN_FILENO) != 0 &&
+         isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
+         *terminal != '\0' && std::strcmp(terminal, "dumb") != 0;
+}
+
+absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
+    const Flags& flags, const CommonFlags& common,
+    std::vector<std::string>* warnings) {
+  chat::Options options;
+  absl::StatusOr<SamplingOptions> sampling = flags.sampling.ToOptions();
+  if (!sampling.ok()) return sampling.status();
+  options.settings.sampling = *sampling;
+  options.settings.max_tokens = flags.tokens;
+  options.system = flags.system;
+  options.write_file = WriteFile;
+  absl::StatusOr<ContextOverflow> overflow = flags.compile.Overflow();
+  if (!overflow.ok()) return overflow.status();
+  if (*overflow == ContextOverflow::kShift) {
+    return UsageError(
+        "--context-overflow: chat knows stop alone: it leaves out the oldest "
+        "turns when the context is full");
+  }
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      LoadEngine(flags.model, flags.compile, common);
+  if (!engine.ok()) return engine.status();
+  std::string warning;
+  const Vocabulary& vocabulary = (*engine)->plan().vocabulary;
+  absl::StatusOr<ChatTemplate> chat_template =
+      ChatTemplate::ForVocabulary(vocabulary, &warning);
+  if (!chat_template.ok()) {
+    warning =
+        absl::StrCat(chat_template.status().message(), ": a default is used");
+    chat_template = ChatTemplate::Default(vocabulary);
+  }
+  if (!chat_template.ok()) return chat_template.status();
+  if (!warning.empty()) warnings->push_back(warning);
+  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
+      Scheduler::Create(*std::move(engine), {});
+  if (!scheduler.ok()) return scheduler.status();
+  return chat::Chat::Create(*std::move(scheduler), *std::move(chat_template),
+                            std::move(options));
+}
+
+absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+  // Before any thread is there.
+  const bool wide = chat::UseUtf8Locale();
+  std::vector<std::string> warnings;
+  absl::StatusOr<std::unique_ptr<chat::Chat>> chat =
+      MakeChat(flags, common, &warnings);
+  if (!chat.ok()) return chat.status();
+  const bool random = flags.sampling.seed->count() == 0 &&
+                      (*chat)->settings().sampling.temperature > 0;
+  if (wide && HasScreen(flags)) {
+    const absl::StatusOr<int> code = chat::RunScreen(**chat, warnings);
+    if (!absl::IsUnavailable(code.status())) return code;
+    warnings.push_back(std::string(code.status().message()));
+  }
+  PrintWarnings(common, warnings);
+  if (random && !common.quiet) {
+    std::cerr << "seed " << (*chat)->settings().sampling.seed << "\n";
+  }
+  chat::LineModeOptions options;
+  options.quiet = common.quiet;
+  options.prompt = isatty(STDIN_FILENO) != 0;
+  options.terminal = isatty(STDOUT_FILENO) != 0;
+  return chat::RunLineMode(**chat, options);
+}
+
+}  // namespace
+
+void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("chat", "A conversation at the terminal");
+  command->add_option("MODEL", flags->model,
+                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_option("--system", flags->system, "the system message");
+  command->add_option("-n", flags->tokens, "tokens of an answer at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+  command->add_flag("--plain", flags->plain,
+                    "plain lines, also where a screen could be");
+  flags->sampling.AddTo(*command);
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Run(*flags, common); };
+  });
+}
+
+}  // namespace weft
