@@ -123,10 +123,13 @@ Reply Chat::Save(const std::string& path) {
 }
 
 Reply Chat::Regenerate() {
-  if (!conversation_.Reopen()) {
+  if (conversation_.turns().empty()) {
     return Failure("/regen: nothing was said yet: enter a message first");
   }
+  const Turn before = conversation_.turns().back();
+  conversation_.Reopen();
   Reply reply = Ask();
+  if (reply.failed && before.answered) conversation_.Answer(before.answer);
   reply.regenerate = !reply.failed;
   if (!reply.failed && settings().sampling.temperature == 0) {
     reply.notices.push_back(

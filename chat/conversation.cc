@@ -26,11 +26,10 @@ void Conversation::Answer(absl::string_view answer) {
   turns_.back().answered = true;
 }
 
-bool Conversation::Reopen() {
-  if (turns_.empty()) return false;
+void Conversation::Reopen() {
+  if (turns_.empty()) return;
   turns_.back().answer.clear();
   turns_.back().answered = false;
-  return true;
 }
 
 void Conversation::Withdraw() {

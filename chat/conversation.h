@@ -35,8 +35,8 @@ class Conversation {
   void Ask(absl::string_view message);
   // To the newest message.
   void Answer(absl::string_view answer);
-  // The newest message gets another answer. False if there is none.
-  bool Reopen();
+  // The newest message, if there is one, is not answered any more.
+  void Reopen();
   // The newest message was not taken: forgets it.
   void Withdraw();
   // Forgets all turns; the system message stays.

@@ -31,6 +31,19 @@ std::vector<Span> Bar(const std::string& left, const std::string& right,
   return {{text, style}};
 }
 
+// As many of the numbers as fit beside the state.
+std::string Numbers(const ScreenContent& content, int columns) {
+  const int room = columns - Columns(content.state) - 3;
+  std::string text;
+  for (const std::string& number : content.numbers) {
+    std::string longer =
+        text.empty() ? number : absl::StrCat(text, " · ", number);
+    if (Columns(longer) > room) break;
+    text = std::move(longer);
+  }
+  return text;
+}
+
 std::vector<Span> Rule(const std::string& title, int columns) {
   std::string text = title.empty() ? "" : absl::StrCat("── ", title, " ");
   if (Columns(text) > columns) text.clear();
@@ -150,7 +163,8 @@ Frame LayOut(const ScreenContent& content, const LineEditor& editor,
   }
   builder.Input(input, input_height);
   if (bars) {
-    builder.Add(Bar(content.numbers, content.state, columns, Style::kBar));
+    builder.Add(
+        Bar(Numbers(content, columns), content.state, columns, Style::kBar));
   }
   return builder.Finish();
 }

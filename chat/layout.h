@@ -16,8 +16,11 @@ namespace weft::chat {
 struct ScreenContent {
   std::string title, title_details;  // left and right in the upper bar
   std::string settings;              // below it
-  std::string numbers, state;        // left and right in the lower bar
-  std::vector<std::string> log;      // oldest first
+  // Left and right in the lower bar. Where there is no room, the last numbers
+  // go.
+  std::vector<std::string> numbers;
+  std::string state;
+  std::vector<std::string> log;  // oldest first
   bool show_log = false;
 };
 

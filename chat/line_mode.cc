@@ -102,7 +102,8 @@ class LineMode {
   // Whether to leave.
   bool Enter(const std::string& line) {
     const Reply reply = chat_.Enter(RepairUtf8(line));
-    Notify(reply.notices, reply.failed);
+    // What was asked for is told even when quiet.
+    Notify(reply.notices, reply.failed || !reply.asked);
     if (reply.toggle_log) Notify({"/log: only the screen has a log"}, true);
     return reply.quit;
   }
@@ -128,8 +129,8 @@ class LineMode {
     }
   }
 
-  void Notify(const std::vector<std::string>& notices, bool failed) const {
-    if (options_.quiet && !failed) return;
+  void Notify(const std::vector<std::string>& notices, bool needed) const {
+    if (options_.quiet && !needed) return;
     for (const std::string& notice : notices) {
       std::cerr << "weft: " << Printable(notice) << std::endl;
     }

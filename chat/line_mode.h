@@ -13,7 +13,7 @@
 namespace weft::chat {
 
 struct LineModeOptions {
-  bool quiet = false;     // no notices but errors
+  bool quiet = false;     // only errors, and what commands say
   bool prompt = false;    // somebody types: "> " on standard error
   bool terminal = false;  // answers go to one: no control characters
 };

@@ -199,12 +199,15 @@ ScreenContent ScreenControl::Content() const {
     absl::StrAppend(&content.settings, " · system: ", Printable(system));
   }
   const double rate = speed.tokens_per_second;
-  content.numbers = absl::StrCat(
-      rate > 0 ? absl::StrFormat("%.1f tokens/s · %.2f ms/token · ", rate,
-                                 1000 / rate)
-               : "",
-      absl::StrFormat("context %d/%d · memory %d MiB", chat_->context_used(),
-                      scheduler.capacity(), PeakResidentBytes() >> 20));
+  if (rate > 0) {
+    content.numbers = {
+        absl::StrFormat(rate < 100 ? "%.1f tokens/s" : "%.0f tokens/s", rate),
+        absl::StrFormat("%.2f ms/token", 1000 / rate)};
+  }
+  content.numbers.push_back(absl::StrCat("context ", chat_->context_used(), "/",
+                                         scheduler.capacity()));
+  content.numbers.push_back(
+      absl::StrCat("memory ", PeakResidentBytes() >> 20, " MiB"));
   content.state = !chat_->answering()        ? "ready"
                   : speed.answer_tokens == 0 ? "reading · Esc stops"
                                              : "writing · Esc stops";

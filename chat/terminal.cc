@@ -279,6 +279,10 @@ std::optional<KeyPress> Terminal::Next() {
       Suspend();
       continue;
     }
+    if (code == static_cast<wint_t>(Control('L'))) {
+      clearok(stdscr, TRUE);  // what other programs wrote goes
+      continue;
+    }
     if (code == static_cast<wint_t>(Control('['))) {
       wint_t next;
       const int next_kind = get_wch(&next);

@@ -15,34 +15,40 @@ void Transcript::Add(Kind kind, absl::string_view text) {
   items_.push_back({kind, std::string(text)});
 }
 
-void Transcript::Append(absl::string_view text) {
-  if (!items_.empty()) items_.back().text.append(text.data(), text.size());
-}
-
-void Transcript::RemoveAnswer() {
+size_t Transcript::NewestAnswer() const {
   const auto newest =
       std::find_if(items_.rbegin(), items_.rend(),
                    [](const Item& item) { return item.kind == kAssistant; });
-  if (newest == items_.rend()) return;
-  items_.erase(newest.base() - 1, items_.end());
-  columns_ = 0;
+  return newest == items_.rend() ? items_.size()
+                                 : newest.base() - items_.begin() - 1;
+}
+
+void Transcript::Append(absl::string_view text) {
+  const size_t answer = NewestAnswer();
+  if (answer == items_.size() || text.empty()) return;
+  items_[answer].text.append(text.data(), text.size());
+  laid_out_ = std::min(laid_out_, answer);
+}
+
+void Transcript::RemoveAnswer() {
+  items_.erase(items_.begin() + NewestAnswer(), items_.end());
+  laid_out_ = std::min(laid_out_, items_.size());
 }
 
 void Transcript::Clear() {
   items_.clear();
-  columns_ = 0;
+  laid_out_ = 0;
 }
 
 const std::vector<Span>& Transcript::Rows(int columns) {
   if (columns != columns_) {
     columns_ = columns;
-    finished_items_ = finished_rows_ = 0;
+    laid_out_ = 0;
   }
-  rows_.resize(finished_rows_);
-  for (size_t i = finished_items_; i < items_.size(); ++i) {
-    finished_items_ = i;
-    finished_rows_ = rows_.size();
-    AddRows(items_[i]);
+  rows_.resize(laid_out_ == 0 ? 0 : items_[laid_out_ - 1].end_row);
+  for (; laid_out_ < items_.size(); ++laid_out_) {
+    AddRows(items_[laid_out_]);
+    items_[laid_out_].end_row = rows_.size();
   }
   return rows_;
 }

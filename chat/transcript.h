@@ -2,7 +2,7 @@
 // rows of a given width.
 //
 // Idea: rows are made once; while an answer grows, its own are made again, and
-// nothing else until the width changes.
+// those below it, and all when the width changes.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class Transcript {
   explicit Transcript(std::string name) : name_(std::move(name)) {}
 
   void Add(Kind kind, absl::string_view text);
-  // To the newest entry.
+  // To the newest answer, which notices may follow.
   void Append(absl::string_view text);
   // From the newest answer on, for another one in its place.
   void RemoveAnswer();
@@ -34,16 +34,18 @@ class Transcript {
   struct Item {
     Kind kind;
     std::string text;
+    size_t end_row = 0;  // of its rows, once they are made
   };
 
+  // The newest answer's place; items_.size() if there is none.
+  size_t NewestAnswer() const;
   void AddRows(const Item& item);
 
   const std::string name_;
   std::vector<Item> items_;
   std::vector<Span> rows_;
   int columns_ = 0;
-  size_t finished_items_ = 0;  // those whose rows stay
-  size_t finished_rows_ = 0;
+  size_t laid_out_ = 0;  // items whose rows are right
 };
 
 }  // namespace weft::chat

@@ -15,6 +15,7 @@
 #include "chat/screen.h"
 #include "chat/terminal_text.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "runtime/scheduler.h"
 #include "text/chat_template.h"
 
@@ -66,7 +67,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
     chat_template = ChatTemplate::Default(vocabulary);
   }
   if (!chat_template.ok()) return chat_template.status();
-  if (!warning.empty()) warnings->push_back(warning);
+  if (!warning.empty()) warnings->push_back(Plain(warning));
   absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
       Scheduler::Create(*std::move(engine), {});
   if (!scheduler.ok()) return scheduler.status();

@@ -26,7 +26,7 @@ class Screen : public testing::Test {
     content_.title = "Model";
     content_.title_details = "3.7 M parameters";
     content_.settings = "greedy";
-    content_.numbers = "10.0 tokens/s";
+    content_.numbers = {"10.0 tokens/s", "memory 20 MiB"};
     content_.state = "ready";
   }
 
@@ -62,6 +62,13 @@ TEST_F(Screen, HasBarsConversationAndMessage) {
             "──────────────────────────────\n"
             "> next\n"
             " 10.0 tokens/s          ready \n");
+}
+
+TEST_F(Screen, TheLastNumbersGoFirst) {
+  EXPECT_EQ(Draw(50, 14).RowText(13),
+            " 10.0 tokens/s · memory 20 MiB              ready ");
+  EXPECT_EQ(Draw(21, 14).RowText(13), " 10.0 tokens/s ready ");
+  EXPECT_EQ(Draw(20, 14).RowText(13), "              ready ");
 }
 
 TEST_F(Screen, TheCursorStandsInTheMessage) {
@@ -115,6 +122,15 @@ TEST_F(Screen, NoticesStandTogether) {
   transcript_.Add(Transcript::kNotice, "two");
   transcript_.Add(Transcript::kUser, "hello");
   EXPECT_NE(All(Draw(30, 14)).find("  one\n  two\n\nYou\n  hello\n"),
+            std::string::npos);
+}
+
+TEST_F(Screen, AnAnswerGrowsAboveNotices) {
+  transcript_.Add(Transcript::kAssistant, "good");
+  transcript_.Add(Transcript::kNotice, "a notice");
+  Draw(30, 14);
+  transcript_.Append(" day");
+  EXPECT_NE(All(Draw(30, 14)).find("Model\n  good day\n\n  a notice\n"),
             std::string::npos);
 }
 
