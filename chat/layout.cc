@@ -85,7 +85,7 @@ class Builder {
     const int first = std::max(size - height, 0);
     for (int i = first; i < first + height; ++i) {
       if (i < size) {
-        Add({{FitLine(log[i], columns_), Style::kNotice}});
+        Add({{FitLine(log[i], columns_), Style::kFaint}});
       } else {
         Add({});
       }

@@ -152,7 +152,10 @@ class LineMode {
 }  // namespace
 
 absl::StatusOr<int> RunLineMode(Chat& chat, const LineModeOptions& options) {
-  return LineMode(chat, options).Run();
+  const absl::StatusOr<int> code = LineMode(chat, options).Run();
+  // Behind the last "> ".
+  if (options.prompt && !options.quiet) std::cerr << std::endl;
+  return code;
 }
 
 }  // namespace weft::chat

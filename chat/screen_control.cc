@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -135,9 +136,12 @@ void ScreenControl::Press(Key key, absl::string_view text) {
 void ScreenControl::Send() {
   const Reply reply = chat_->Enter(editor_.text());
   scroll_.follow = true;
-  // A message that was not taken can be changed or sent again later.
-  std::string sent;
-  if (!reply.failed) sent = editor_.Take();
+  // A message that was not taken can be changed or sent again later; a command
+  // comes back with Up.
+  const absl::string_view entered = editor_.text();
+  const bool command =
+      absl::StartsWith(entered, "/") && !absl::StartsWith(entered, "//");
+  if (!reply.failed || command) editor_.Take();
   if (reply.reset) transcript_.Clear();
   if (reply.regenerate) {
     transcript_.RemoveAnswer();
@@ -170,8 +174,7 @@ void ScreenControl::TakeNews() {
   if (!news.finished) return;
   const Speed& speed = chat_->speed();
   Log(absl::StrFormat(
-      "prompt %d tokens, %d of them cached, first token after %.3f s; answer "
-      "%d tokens at %.1f/s",
+      "prompt %d tokens (%d cached), first after %.3f s; answer %d at %.1f/s",
       speed.prompt_tokens, speed.cached_tokens, speed.first_token_seconds,
       speed.answer_tokens, speed.tokens_per_second));
 }

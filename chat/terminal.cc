@@ -13,6 +13,7 @@
 #include <cstring>
 #include <cwchar>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 // term.h makes macros of common words.
@@ -27,8 +28,8 @@ constexpr char kPasteOff[] = "\033[?2004l";
 // Codes for what ncurses has no name for.
 constexpr int kPasteBegin = KEY_MAX + 1;
 constexpr int kPasteEnd = KEY_MAX + 2;
-constexpr int kControlLeft = KEY_MAX + 3;
-constexpr int kControlRight = KEY_MAX + 4;
+constexpr int kByWordLeft = KEY_MAX + 3;
+constexpr int kByWordRight = KEY_MAX + 4;
 constexpr int kEscapeMilliseconds = 25;
 constexpr size_t kMostPasteBytes = size_t{1} << 20;
 
@@ -44,8 +45,8 @@ const struct {
     {KEY_RIGHT, Key::kRight},
     {KEY_SLEFT, Key::kWordLeft},
     {KEY_SRIGHT, Key::kWordRight},
-    {kControlLeft, Key::kWordLeft},
-    {kControlRight, Key::kWordRight},
+    {kByWordLeft, Key::kWordLeft},
+    {kByWordRight, Key::kWordRight},
     {KEY_UP, Key::kUp},
     {KEY_DOWN, Key::kDown},
     {KEY_HOME, Key::kHome},
@@ -167,6 +168,30 @@ void PrepareFaults() {
   }
 }
 
+// Terminals whose own descriptions are often missing, and what they understand.
+const struct {
+  const char* prefix;
+  const char* description;
+} kAlike[] = {
+    {"alacritty", "xterm-256color"},
+    {"foot", "xterm-256color"},
+    {"wezterm", "xterm-256color"},
+    {"xterm", "xterm-256color"},
+    {"screen", "screen"},
+    {"tmux", "screen"},
+};
+
+bool OpenScreen(const std::string& name) {
+  if (newterm(nullptr, stdout, stdin) != nullptr) return true;
+  for (const auto& alike : kAlike) {
+    if (absl::StartsWith(name, alike.prefix) &&
+        newterm(alike.description, stdout, stdin) != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Tell(const char* sequence) {
   putp(sequence);
   std::fflush(stdout);
@@ -183,8 +208,8 @@ void EnterModes() {
 
 absl::StatusOr<std::unique_ptr<Terminal>> Terminal::Open() {
   tcgetattr(STDIN_FILENO, &g_modes);
-  if (newterm(nullptr, stdout, stdin) == nullptr) {
-    const char* name = std::getenv("TERM");
+  const char* name = std::getenv("TERM");
+  if (!OpenScreen(name == nullptr ? "" : name)) {
     return absl::UnavailableError(absl::StrCat(
         "terminal: ", name == nullptr ? "" : name,
         ": its description is not installed: plain lines are used (see TERM)"));
@@ -197,8 +222,11 @@ absl::StatusOr<std::unique_ptr<Terminal>> Terminal::Open() {
   nodelay(stdscr, TRUE);
   define_key("\033[200~", kPasteBegin);
   define_key("\033[201~", kPasteEnd);
-  define_key("\033[1;5D", kControlLeft);
-  define_key("\033[1;5C", kControlRight);
+  // With Ctrl, and with Alt.
+  for (const char* modifier : {"5", "3"}) {
+    define_key(absl::StrCat("\033[1;", modifier, "D").c_str(), kByWordLeft);
+    define_key(absl::StrCat("\033[1;", modifier, "C").c_str(), kByWordRight);
+  }
   PrepareFaults();
   return terminal;
 }
@@ -288,7 +316,9 @@ std::optional<KeyPress> Terminal::Next() {
       const int next_kind = get_wch(&next);
       if (next_kind == ERR) return KeyPress{Key::kEscape, ""};
       if (next_kind == KEY_CODE_YES) {
-        unget_wch(static_cast<wchar_t>(next));
+        if (next == KEY_LEFT) return KeyPress{Key::kWordLeft, ""};
+        if (next == KEY_RIGHT) return KeyPress{Key::kWordRight, ""};
+        ungetch(static_cast<int>(next));  // as without Alt
         continue;
       }
       for (const auto& known : kAltKeys) {

@@ -89,7 +89,7 @@ TEST_F(Control, AMessageIsAnsweredAndSaved) {
   EXPECT_TRUE(absl::StrContains(saved_, "x.md: # Conversation"));
   EXPECT_TRUE(absl::StrContains(saved_, answer));
   control_->Press(Key::kLog);
-  EXPECT_TRUE(Shows("first token after"));
+  EXPECT_TRUE(Shows("first after"));
 }
 
 // News is taken by this thread alone, so an answer is on its way until then.
@@ -141,6 +141,14 @@ TEST_F(Control, AMessageBeyondTheContextIsKeptForChanging) {
   control_->Press(Key::kDeleteToStart);
   Send("hello");
   EXPECT_TRUE(chat_->answering());
+}
+
+TEST_F(Control, AWrongCommandComesBackWithUp) {
+  Send("/nonsense");
+  EXPECT_TRUE(Shows("/nonsense: no such command"));
+  EXPECT_TRUE(Shows("\n> \n"));
+  control_->Press(Key::kUp);
+  EXPECT_TRUE(Shows("\n> /nonsense\n"));
 }
 
 TEST_F(Control, WaysToLeave) {

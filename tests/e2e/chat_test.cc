@@ -196,12 +196,9 @@ class ChatScreen : public testing::Test {
     if (!found.ok()) {
       GTEST_SKIP() << "needs Debian's package tmux: " << found;
     }
-    server_ = absl::StrCat("weft-chat-test-", getpid());
   }
 
-  void TearDown() override {
-    if (!server_.empty()) Tmux({"kill-server"}).IgnoreError();
-  }
+  void TearDown() override { Close(); }
 
   absl::StatusOr<std::string> Tmux(const std::vector<std::string>& arguments) {
     std::vector<std::string> command = {
@@ -210,16 +207,29 @@ class ChatScreen : public testing::Test {
     return FilterThrough(command, "");
   }
 
-  // In a shell, so that what is left on the terminal can be seen.
-  void Start(const std::string& arguments, int columns = 80, int rows = 24) {
+  // A new terminal, with a server of its own: one that ends may still take
+  // clients for a while.
+  void Open(const std::string& command, int columns, int rows) {
+    static int count = 0;
+    Close();
+    server_ = absl::StrCat("weft-chat-test-", getpid(), "-", ++count);
     const absl::Status started =
         Tmux({"new-session", "-d", "-x", absl::StrCat(columns), "-y",
-              absl::StrCat(rows),
-              absl::StrCat(
-                  "echo before; OMP_WAIT_POLICY=passive cli/weft chat ",
-                  arguments, "; echo exit code $?; stty -a; sleep 600")})
+              absl::StrCat(rows), command})
             .status();
     ASSERT_TRUE(started.ok()) << started;
+  }
+  void Close() {
+    if (!server_.empty()) Tmux({"kill-server"}).IgnoreError();
+    server_.clear();
+  }
+
+  // In a shell, so that what is left on the terminal can be seen.
+  void Start(const std::string& arguments, int columns = 80, int rows = 24) {
+    ASSERT_NO_FATAL_FAILURE(
+        Open(absl::StrCat("echo before; OMP_WAIT_POLICY=passive cli/weft chat ",
+                          arguments, "; echo exit code $?; stty -a; sleep 600"),
+             columns, rows));
     WaitFor("ready");
   }
 
@@ -305,7 +315,8 @@ TEST_F(ChatScreen, CommandsAndLog) {
   Type("/nonsense");
   Press("Enter");
   WaitFor("no such command");
-  WaitFor("> /nonsense");  // to be changed
+  Press("Up");
+  WaitFor("> /nonsense");
   Press("C-u");
   Type("/reset");
   Press("Enter");
@@ -331,6 +342,20 @@ TEST_F(ChatScreen, MessagesOfSeveralLinesAndHistory) {
   WaitFor("ready");
   Press("Up");
   WaitFor("> one\n  two\n  日本 三");
+}
+
+TEST_F(ChatScreen, KeysMoveTheCursor) {
+  Start("--temperature 0 -n 3");
+  Type("one three");
+  Press("M-Left");
+  Type("two ");
+  Press("Home");
+  Type("> ");
+  Press("C-Right");
+  Type("s");
+  Press("End");
+  Press("BSpace");
+  WaitFor("> > ones two thre\n");
 }
 
 TEST_F(ChatScreen, APasteIsOneMessage) {
@@ -424,18 +449,21 @@ TEST_F(ChatScreen, SignalsAndFaultsRestoreTheTerminal) {
     const std::string screen = Seen();
     EXPECT_TRUE(absl::StrContains(screen, "before")) << screen;
     EXPECT_TRUE(absl::StrContains(screen, " icanon ")) << screen;
-    ASSERT_TRUE(Tmux({"kill-server"}).ok());
   }
 }
 
 TEST_F(ChatScreen, ATerminalWithoutDescriptionGetsPlainLines) {
-  const std::string run =
-      "TERM=no-such-terminal cli/weft chat --temperature 0 -n 12";
-  ASSERT_TRUE(Tmux({"new-session", "-d", "-x", "100", "-y", "24", run}).ok());
+  ASSERT_NO_FATAL_FAILURE(Open(
+      "TERM=no-such-terminal cli/weft chat --temperature 0 -n 12", 100, 24));
   WaitFor("plain lines are used");
   Type("hello");
   Press("Enter");
   WaitFor("cut off after 12 tokens");
+}
+
+TEST_F(ChatScreen, AWellKnownTerminalWithoutDescriptionGetsTheScreen) {
+  ASSERT_NO_FATAL_FAILURE(Open("TERM=xterm-unheard-of cli/weft chat", 100, 24));
+  WaitFor("ready");
 }
 
 }  // namespace
