@@ -54,8 +54,10 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
         "--context-overflow: chat knows stop alone: it leaves out the oldest "
         "turns when the context is full");
   }
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      LoadEngine(flags.model, flags.compile, common);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = LoadEngine(
+      flags.model, flags.compile, common, [&](EngineOptions* engine_options) {
+        if (flags.plain) engine_options->progress = nullptr;
+      });
   if (!engine.ok()) return engine.status();
   std::string warning;
   const Vocabulary& vocabulary = (*engine)->plan().vocabulary;
