@@ -43,7 +43,7 @@ Sources Wait(const SignalPipe& signals, const Chat& chat,
 absl::StatusOr<int> RunScreen(Chat& chat,
                               const std::vector<std::string>& warnings) {
   // First, so that ncurses leaves these signals alone.
-  SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGWINCH});
+  SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT});
   absl::StatusOr<std::unique_ptr<Terminal>> terminal = Terminal::Open();
   if (!terminal.ok()) return terminal.status();
   ScreenControl control(&chat, warnings);
@@ -74,11 +74,20 @@ absl::StatusOr<int> RunScreen(Chat& chat,
       changed = at_once = true;
     }
     while (const int signal = signals.Take()) {
-      if (signal != SIGWINCH) {
-        chat.Stop();
-        return 128 + signal;
+      switch (signal) {
+        case SIGWINCH:
+          (*terminal)->Resize();
+          break;
+        case SIGTSTP:
+          (*terminal)->Suspend();
+          break;
+        case SIGCONT:
+          (*terminal)->Resume();
+          break;
+        default:
+          chat.Stop();
+          return 128 + signal;
       }
-      (*terminal)->Resize();
       changed = at_once = true;
     }
     if (sources.gone) {

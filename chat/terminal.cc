@@ -271,6 +271,11 @@ void Terminal::Suspend() {
   Tell(kPasteOff);
   endwin();
   raise(SIGSTOP);
+  Resume();
+}
+
+void Terminal::Resume() {
+  reset_prog_mode();
   Tell(kPasteOn);
   Resize();
 }

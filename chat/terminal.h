@@ -31,6 +31,10 @@ class Terminal {
   int rows() const;
   // After SIGWINCH.
   void Resize();
+  // Gives the terminal back and stops the process, until it is continued.
+  void Suspend();
+  // After SIGCONT: others may have used the terminal.
+  void Resume();
 
   void Show(const Frame& frame);
   // The next key that was pressed, a paste as one; never waits. Ctrl-Z stops
@@ -39,7 +43,6 @@ class Terminal {
 
  private:
   Terminal() = default;
-  void Suspend();
   std::string ReadPaste();
 };
 

@@ -135,12 +135,17 @@ std::string Printable(absl::string_view text) {
 
 std::vector<Glyph> Glyphs(absl::string_view text) {
   std::vector<Glyph> glyphs;
-  size_t begin = 0;  // of what is not shown at the start
   int characters = 0;
   for (size_t i = 0; i < text.size();) {
     const Utf8Unit unit = Utf8UnitAt(text, i);
     const absl::string_view raw = text.substr(i, unit.bytes);
     i += unit.bytes;
+    if (raw[0] >= ' ' && raw[0] <= '~') {  // nearly always: needs no look-up
+      const size_t start = glyphs.empty() ? 0 : glyphs.back().end;
+      glyphs.push_back({std::string(raw), 1, start, i});
+      characters = 1;
+      continue;
+    }
     std::string shown = Printable(raw);
     const wchar_t c = shown.empty() ? 0 : CodePoint(shown);
     int columns = wcwidth(c);
@@ -161,11 +166,9 @@ std::vector<Glyph> Glyphs(absl::string_view text) {
       shown = std::string(kReplacementCharacter);
       columns = 1;
     }
-    glyphs.push_back({std::move(shown), columns, begin, i});
+    const size_t start = glyphs.empty() ? 0 : glyphs.back().end;
+    glyphs.push_back({std::move(shown), columns, start, i});
     characters = 1;
-    if (glyphs.size() > 1) {
-      glyphs.back().begin = glyphs[glyphs.size() - 2].end;
-    }
   }
   return glyphs;
 }

@@ -13,13 +13,18 @@ namespace {
 
 class Control : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Begin(""); }
+
+  // Empty: the default template.
+  void Begin(absl::string_view template_source) {
     ASSERT_TRUE(UseUtf8Locale());
     absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Load("", {});
     ASSERT_TRUE(engine.ok()) << engine.status();
     absl::StatusOr<ChatTemplate> chat_template =
-        ChatTemplate::ForVocabulary((*engine)->plan().vocabulary, nullptr);
-    ASSERT_TRUE(chat_template.ok());
+        template_source.empty()
+            ? ChatTemplate::Default((*engine)->plan().vocabulary)
+            : ChatTemplate::Parse(template_source, "<s>", "</s>");
+    ASSERT_TRUE(chat_template.ok()) << chat_template.status();
     Options options;
     options.settings.sampling.temperature = 0;
     options.settings.max_tokens = 400;
@@ -149,6 +154,22 @@ TEST_F(Control, AWrongCommandComesBackWithUp) {
   EXPECT_TRUE(Shows("\n> \n"));
   control_->Press(Key::kUp);
   EXPECT_TRUE(Shows("\n> /nonsense\n"));
+}
+
+TEST_F(Control, WhatTheTemplateRefusesIsShownAndForgotten) {
+  Begin(
+      "{% for m in messages %}{% if m.role == 'system' %}"
+      "{{ raise_exception('no system messages here') }}{% endif %}"
+      "{{ m.content }}{% endfor %}");
+  Send("/system Be brief.");
+  Send("hello");
+  EXPECT_TRUE(Shows("no system messages here"));
+  EXPECT_TRUE(chat_->conversation().turns().empty());
+  control_->Press(Key::kDeleteToStart);
+  Send("/system -");
+  Send("hello");
+  EXPECT_TRUE(chat_->answering());
+  WaitForAnswer();
 }
 
 TEST_F(Control, WaysToLeave) {

@@ -461,6 +461,21 @@ TEST_F(ChatScreen, SignalsAndFaultsRestoreTheTerminal) {
   }
 }
 
+TEST_F(ChatScreen, StoppedItGivesTheTerminalBackUntilItGoesOn) {
+  Start("--temperature 0 -n 12");
+  Type("half");
+  WaitFor("> half");
+  const pid_t chat = ChatProcess();
+  ASSERT_GT(chat, 0);
+  ASSERT_EQ(kill(chat, SIGTSTP), 0);
+  WaitFor("before");
+  WaitFor("ready", false);
+  ASSERT_EQ(kill(chat, SIGCONT), 0);
+  WaitFor("> half");
+  Type(" and half");
+  WaitFor("> half and half");
+}
+
 TEST_F(ChatScreen, ATerminalWithoutDescriptionGetsPlainLines) {
   ASSERT_NO_FATAL_FAILURE(Open(
       "TERM=no-such-terminal cli/weft chat --temperature 0 -n 12", 100, 24));
