@@ -2,7 +2,9 @@
 // installed (Debian's package tmux).
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
+#include <stdlib.h>
+
+#include <filesystem>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -197,13 +199,26 @@ class ChatScreen : public testing::Test {
     if (!found.ok()) {
       GTEST_SKIP() << "needs Debian's package tmux: " << found;
     }
+    // Not in the test's own folder: the path of a socket must be short.
+    char folder[] = "/tmp/weft-chat-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    sockets_ = folder;
   }
 
-  void TearDown() override { Close(); }
+  void TearDown() override {
+    Close();
+    if (!sockets_.empty()) std::filesystem::remove_all(sockets_);
+  }
 
   absl::StatusOr<std::string> Tmux(const std::vector<std::string>& arguments) {
-    std::vector<std::string> command = {
-        "env", "LC_ALL=C.UTF-8", "tmux", "-L", server_, "-f", "/dev/null"};
+    std::vector<std::string> command = {"env",
+                                        "LC_ALL=C.UTF-8",
+                                        absl::StrCat("TMUX_TMPDIR=", sockets_),
+                                        "tmux",
+                                        "-L",
+                                        server_,
+                                        "-f",
+                                        "/dev/null"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return FilterThrough(command, "");
   }
@@ -213,7 +228,7 @@ class ChatScreen : public testing::Test {
   void Open(const std::string& command, int columns, int rows) {
     static int count = 0;
     Close();
-    server_ = absl::StrCat("weft-chat-test-", getpid(), "-", ++count);
+    server_ = absl::StrCat(++count);
     const absl::Status started =
         Tmux({"new-session", "-d", "-x", absl::StrCat(columns), "-y",
               absl::StrCat(rows), command})
@@ -271,6 +286,7 @@ class ChatScreen : public testing::Test {
     return child;
   }
 
+  std::string sockets_;  // a folder
   std::string server_;
 };
 
