@@ -212,6 +212,41 @@ TEST(KvCache, ASecondOwnerSeesZerosAndTheFirstKeepsItsRows) {
   EXPECT_EQ(*PageOf(cache->states()[0], 1, 64), 9);
 }
 
+TEST(KvCache, ACopyHoldsWhatItsSourceDoesInEveryState) {
+  auto cache = MakeCache({{64, 128}, 3, 2, 2});
+  ASSERT_TRUE(cache->Reserve(0, 64).ok());
+  for (const KvState& state : cache->states()) {
+    std::memset(PageOf(state, 0, 0), 7, state.page_bytes);
+  }
+  ASSERT_TRUE(cache->Reserve(1, 1).ok());
+  ASSERT_TRUE(cache->ReserveCopy(1, cache->pool().page(0, 0)).ok());
+  EXPECT_EQ(cache->pool().held_pages(1), 2);
+  const auto count = [&](int32_t slot, int64_t position, int value) {
+    int64_t all = 0;
+    for (const KvState& state : cache->states()) {
+      const uint8_t* page = PageOf(state, slot, position);
+      all += std::count(page, page + state.page_bytes, value);
+    }
+    return all;
+  };
+  EXPECT_EQ(count(1, 64, 7), 192);
+  EXPECT_EQ(count(1, 0, 0), 192);
+  // It is a page like any other: cleared for whoever gets it next.
+  ASSERT_TRUE(cache->Release(1).ok());
+  ASSERT_TRUE(cache->Reserve(0, 128).ok());
+  ASSERT_TRUE(cache->Reserve(1, 64).ok());
+  EXPECT_EQ(count(0, 64, 0) + count(1, 0, 0), 2 * 192);
+  EXPECT_EQ(cache->ReserveCopy(1, 0).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(cache->ReserveCopy(2, 0).ok());
+  // A source that has just become free is given as it is.
+  const int32_t source = cache->pool().page(0, 0);
+  ASSERT_TRUE(cache->Release(0).ok());
+  ASSERT_TRUE(cache->ReserveCopy(0, source).ok());
+  EXPECT_EQ(cache->pool().page(0, 0), source);
+  EXPECT_EQ(count(0, 0, 7), 192);
+}
+
 TEST(KvCache, ErrorsOfThePoolComeThrough) {
   auto cache = MakeCache({{64}, 2, 2, 4});
   EXPECT_EQ(cache->Reserve(0, 200).code(),
