@@ -64,6 +64,10 @@ json Comparable(json answer) {
   return answer;
 }
 
+int64_t CachedTokens(const json& usage) {
+  return usage["prompt_tokens_details"]["cached_tokens"];
+}
+
 void ExpectError(const Answer& answer, int status, const std::string& param) {
   EXPECT_EQ(answer.status, status) << answer.text;
   ASSERT_TRUE(answer.json.is_object()) << answer.text;
@@ -136,17 +140,19 @@ TEST_F(Serve, AnAnswerFromTheCacheIsTheSameToTheBit) {
                    request, "}");
   const std::string uncached = absl::StrCat(
       R"({"prompt": )", prompt, R"(], "cache_prompt": false)", request, "}");
-  const json first = Complete(body);
-  const json second = Complete(body);
-  const json different = Complete(other);
-  const json third = Complete(body);
-  const json fourth = Complete(uncached);
-  EXPECT_EQ(Comparable(second), Comparable(first));
-  EXPECT_EQ(Comparable(third), Comparable(first));
-  EXPECT_EQ(Comparable(fourth), Comparable(first));
-  EXPECT_EQ(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
-  EXPECT_EQ(fourth["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
-  EXPECT_NE(Comparable(different), Comparable(first));
+  // One that has cached nothing yet.
+  Server server({SmallModel("00-valid.gguf"), "--slots", "4"});
+  const auto complete = [&](const std::string& body, int64_t cached_tokens) {
+    const Answer answer = Post(server, kCompletions, body);
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    EXPECT_EQ(CachedTokens(answer.json["usage"]), cached_tokens);
+    return Comparable(answer.json);
+  };
+  const json first = complete(body, 0);
+  EXPECT_EQ(complete(body, 39), first);
+  EXPECT_NE(complete(other, 39), first);
+  EXPECT_EQ(complete(body, 39), first);
+  EXPECT_EQ(complete(uncached, 0), first);
 }
 
 // Case 35: too long is 400, with both numbers, also for a stream.
@@ -236,9 +242,16 @@ TEST_F(Serve, PathsAndMethods) {
 // Case 39: usage comes once, last, with no choices, and only when asked for.
 TEST_F(Serve, UsageOfAStreamEqualsTheWholeAnswers) {
   const std::string rest = R"("max_tokens": 4, "seed": 1, "temperature": 1)";
-  const json whole = Chat(rest);
+  // One that has cached nothing yet.
+  Server server({SmallModel("00-valid.gguf"), "--slots", "4"});
+  const auto usage_of_whole = [&] {
+    const Answer answer = Post(server, kChat, ChatBody(rest));
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    return answer.json["usage"];
+  };
+  const json first = usage_of_whole();
   const Answer stream = Post(
-      *server_, kChat,
+      server, kChat,
       ChatBody(absl::StrCat(
           rest,
           R"(, "stream": true, "stream_options": {"include_usage": true})")));
@@ -253,12 +266,17 @@ TEST_F(Serve, UsageOfAStreamEqualsTheWholeAnswers) {
   }
   EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
   EXPECT_EQ(events.back()["choices"], json::array());
+  const json again = usage_of_whole();
+  EXPECT_EQ(events.back()["usage"], again);
+  EXPECT_EQ(CachedTokens(first), 0);
+  EXPECT_GT(CachedTokens(again), 0);
+  EXPECT_EQ(CachedTokens(again), again["prompt_tokens"].get<int64_t>() - 1);
   for (const char* name :
        {"prompt_tokens", "completion_tokens", "total_tokens"}) {
-    EXPECT_EQ(events.back()["usage"][name], whole["usage"][name]) << name;
+    EXPECT_EQ(again[name], first[name]) << name;
   }
   EXPECT_FALSE(absl::StrContains(
-      Post(*server_, kChat, ChatBody(rest + R"(, "stream": true)")).text,
+      Post(server, kChat, ChatBody(rest + R"(, "stream": true)")).text,
       "usage"));
 }
 
