@@ -191,7 +191,7 @@ TEST(PrefixCacheTest, SequencesThatRunSideBySideEndUpWithOnePage) {
   ASSERT_TRUE(cache->Reserve(0, 150).ok());
   ASSERT_TRUE(cache->Reserve(1, 150).ok());
   EXPECT_EQ(cache->pool().free_pages(), 4);
-  for (int64_t end : {64, 128}) {
+  for (int64_t end : {40, 64, 128}) {
     for (int32_t slot : {0, 1}) {
       ASSERT_TRUE(
           prefixes.Add(slot, 0, absl::MakeConstSpan(tokens).subspan(0, end))
@@ -199,6 +199,7 @@ TEST(PrefixCacheTest, SequencesThatRunSideBySideEndUpWithOnePage) {
     }
   }
   EXPECT_EQ(cache->pool().free_pages(), 6);
+  EXPECT_EQ(cache->pool().idle_pages(), 0);
   EXPECT_EQ(cache->pool().page(0, 1), cache->pool().page(1, 1));
   EXPECT_NE(cache->pool().page(0, 2), cache->pool().page(1, 2));
   EXPECT_EQ(cache->pool().holders(cache->pool().page(0, 0)), 2);
