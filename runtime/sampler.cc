@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/exponentials.h"
 #include "base/first_largest.h"
 #include "runtime/logprobs.h"
 
@@ -20,6 +21,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Up to here a heap of the best beats partitioning the whole vocabulary.
 constexpr size_t kMaxHeap = 512;
+
+// Weights that are computed together.
+constexpr size_t kWeighed = 256;
 
 // Candidates that top-p sorts at first; four times more each time it falls
 // short.
@@ -39,12 +43,6 @@ absl::Status OptionError(absl::string_view field, double value,
 absl::Status NothingToDraw() {
   return absl::InvalidArgumentError(
       "cannot sample: logits: all are -inf, check the model or the constraint");
-}
-
-// In terms of exp(logit - best), where a best of +inf leaves only its equals.
-double Weight(float logit, float best, double temperature) {
-  if (best == kInfinity) return logit == kInfinity ? 1.0 : 0.0;
-  return std::exp((static_cast<double>(logit) - best) / temperature);
 }
 
 }  // namespace
@@ -160,6 +158,19 @@ absl::StatusOr<absl::Span<const float>> Sampler::Penalize(
   return absl::MakeConstSpan(penalized);
 }
 
+// Fills the candidates with all that can be drawn, by id.
+void Sampler::KeepAll() {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  const std::vector<float>& penalized = scratch_->penalized;
+  candidates.resize(penalized.size());
+  size_t kept = 0;
+  for (size_t id = 0; id < penalized.size(); ++id) {
+    candidates[kept] = {static_cast<int32_t>(id), penalized[id], 0};
+    kept += penalized[id] != -kInfinity;
+  }
+  candidates.resize(kept);
+}
+
 // Fills the candidates with the best k of the penalized logits, best first.
 void Sampler::KeepTopK() {
   std::vector<Candidate>& candidates = scratch_->candidates;
@@ -167,11 +178,7 @@ void Sampler::KeepTopK() {
   const size_t k = options_.top_k;
   const int32_t size = static_cast<int32_t>(penalized.size());
   if (k > kMaxHeap) {
-    for (int32_t id = 0; id < size; ++id) {
-      if (penalized[id] != -kInfinity) {
-        candidates.push_back({id, penalized[id], 0});
-      }
-    }
+    KeepAll();
     if (candidates.size() > k) {
       std::nth_element(candidates.begin(), candidates.begin() + (k - 1),
                        candidates.end(), Better);
@@ -231,6 +238,25 @@ void Sampler::KeepMinP(double best_weight) {
       candidates.end());
 }
 
+// Probabilities in terms of exp(logit - best), where a best of +inf leaves only
+// its equals.
+void Sampler::Weigh(float best, double temperature) {
+  const absl::Span<Candidate> all = absl::MakeSpan(scratch_->candidates);
+  if (best == kInfinity) {
+    for (Candidate& c : all) c.probability = c.logit == kInfinity ? 1.0 : 0.0;
+    return;
+  }
+  double weights[kWeighed];
+  for (size_t begin = 0; begin < all.size(); begin += kWeighed) {
+    const absl::Span<Candidate> block = all.subspan(begin, kWeighed);
+    for (size_t i = 0; i < block.size(); ++i) {
+      weights[i] = (static_cast<double>(block[i].logit) - best) / temperature;
+    }
+    Exponentials(absl::MakeSpan(weights, block.size()));
+    for (size_t i = 0; i < block.size(); ++i) block[i].probability = weights[i];
+  }
+}
+
 absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
     absl::Span<const float> logits, absl::Span<const int32_t> history) {
   std::vector<Candidate>& candidates = scratch_->candidates;
@@ -250,29 +276,25 @@ absl::StatusOr<absl::Span<const Candidate>> Sampler::Distribution(
   if (options_.top_k > 0) {
     KeepTopK();
   } else {
-    for (size_t id = 0; id < penalized->size(); ++id) {
-      const float logit = (*penalized)[id];
-      if (logit != -kInfinity) {
-        candidates.push_back({static_cast<int32_t>(id), logit, 0});
-      }
-    }
+    KeepAll();
   }
   if (candidates.empty()) return NothingToDraw();
 
-  float best = -kInfinity;
-  for (const Candidate& c : candidates) best = std::max(best, c.logit);
-  if (options_.top_p < 1 || options_.min_p > 0) {
-    for (Candidate& c : candidates) c.probability = Weight(c.logit, best, 1.0);
-  }
+  const float best = options_.top_k > 0
+                         ? candidates.front().logit
+                         : (*penalized)[FirstLargest(*penalized)];
+  if (options_.top_p < 1 || options_.min_p > 0) Weigh(best, 1.0);
   if (options_.top_p < 1) KeepTopP();
   if (options_.min_p > 0) KeepMinP(/*best_weight=*/1.0);
 
-  double total = 0;
-  for (Candidate& c : candidates) {
-    c.probability = Weight(c.logit, best, options_.temperature);
-    total += c.probability;
+  Weigh(best, options_.temperature);
+  // Partial sums, since one addition would wait for the other.
+  double sums[4] = {};
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    sums[i % 4] += candidates[i].probability;
   }
-  for (Candidate& c : candidates) c.probability /= total;
+  const double share = 1 / ((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (Candidate& c : candidates) c.probability *= share;
   return absl::MakeConstSpan(candidates);
 }
 

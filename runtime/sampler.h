@@ -103,9 +103,11 @@ class Sampler {
   Sampler(const SamplingOptions& options,
           std::shared_ptr<SamplerScratch> scratch);
   absl::Status CheckLogits(absl::Span<const float> logits) const;
+  void KeepAll();
   void KeepTopK();
   void KeepTopP();
   void KeepMinP(double best);
+  void Weigh(float best, double temperature);
   double NextUniform();
 
   SamplingOptions options_;
