@@ -209,9 +209,27 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   return result;
 }
 
+// A text of the caller: SIZE_MAX for one with a zero at its end.
+absl::StatusOr<absl::string_view> TextOf(const char* name, const char* text,
+                                         size_t size) {
+  if (size == SIZE_MAX) return absl::string_view(text == nullptr ? "" : text);
+  if (size > PTRDIFF_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": a size of ", size,
+        " bytes cannot be: give the size, or SIZE_MAX for a text with a zero "
+        "at its end"));
+  }
+  return absl::string_view(text, size);
+}
+
 absl::StatusOr<std::vector<int32_t>> PromptOf(const weft::Tokenizer& tokenizer,
                                               const weft_request& asked) {
   if (asked.tokens != nullptr) {
+    if (asked.token_count > INT32_MAX) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weft_request.token_count is ", asked.token_count,
+                       ": give the number of tokens"));
+    }
     return std::vector<int32_t>(asked.tokens, asked.tokens + asked.token_count);
   }
   if (asked.text == nullptr) {
@@ -220,10 +238,10 @@ absl::StatusOr<std::vector<int32_t>> PromptOf(const weft::Tokenizer& tokenizer,
   }
   weft::EncodeOptions options;
   options.parse_special = asked.parse_special != 0;
-  return tokenizer.Encode(asked.text_size == SIZE_MAX
-                              ? absl::string_view(asked.text)
-                              : absl::string_view(asked.text, asked.text_size),
-                          options);
+  absl::StatusOr<absl::string_view> text =
+      TextOf("weft_request.text", asked.text, asked.text_size);
+  if (!text.ok()) return text.status();
+  return tokenizer.Encode(*text, options);
 }
 
 // Null for any text.
@@ -295,7 +313,14 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
   request.sampling.seed = asked.seed;
   request.stop_at_end_of_text = asked.ignore_end_of_text == 0;
   request.logprobs = asked.logprobs != 0 ? 0 : -1;
-  for (size_t i = 0; asked.stop != nullptr && i < asked.stop_count; ++i) {
+  if (asked.stop_count > weft::kMaxStopStrings ||
+      (asked.stop == nullptr && asked.stop_count > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weft_request.stop: ", asked.stop_count, " texts",
+                     asked.stop == nullptr ? ", but NULL" : "",
+                     ": give at most ", weft::kMaxStopStrings));
+  }
+  for (size_t i = 0; i < asked.stop_count; ++i) {
     if (asked.stop[i] == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("weft_request.stop[", i, "] is NULL: give a text"));
@@ -348,11 +373,26 @@ weft_code Give(const absl::StatusOr<std::vector<int32_t>>& ids, int32_t* tokens,
   return WEFT_OK;
 }
 
+// Whose callback runs on this thread.
+thread_local const weft_engine* calling_back = nullptr;
+
+weft_code CheckNoCallback(const weft_engine* engine, const char* name) {
+  if (engine == nullptr || calling_back != engine) return WEFT_OK;
+  return Fail(WEFT_INVALID_ARGUMENT,
+              absl::StrCat(name,
+                           ": called from a callback of the same engine, "
+                           "for which it would wait: call it elsewhere"));
+}
+
 // Calls a weft_callback with each event. `with_logprobs`: they were asked for.
 class Teller {
  public:
-  Teller(weft_callback callback, void* user, bool with_logprobs)
-      : callback_(callback), user_(user), with_logprobs_(with_logprobs) {}
+  Teller(const weft_engine* engine, weft_callback callback, void* user,
+         bool with_logprobs)
+      : engine_(engine),
+        callback_(callback),
+        user_(user),
+        with_logprobs_(with_logprobs) {}
 
   void operator()(const weft::Event& event) {
     tokens_.clear();
@@ -378,10 +418,13 @@ class Teller {
     told.prompt_tokens = event.usage.prompt_tokens;
     told.cached_tokens = event.usage.cached_tokens;
     told.completion_tokens = event.usage.completion_tokens;
+    calling_back = engine_;
     callback_(&told, user_);
+    calling_back = nullptr;
   }
 
  private:
+  const weft_engine* engine_;
   weft_callback callback_;
   void* user_;
   bool with_logprobs_;
@@ -404,7 +447,7 @@ weft_code Submit(weft_engine* engine, const weft_request* request,
   if (!converted.ok()) return ToCode(converted.status());
   absl::StatusOr<weft::RequestId> submitted = engine->scheduler->Submit(
       *std::move(converted),
-      [teller = Teller(callback, user, asked.logprobs != 0),
+      [teller = Teller(engine, callback, user, asked.logprobs != 0),
        done = std::move(done)](const weft::Event& event) mutable {
         teller(event);
         if (event.last && done != nullptr) done->Notify();
@@ -452,7 +495,13 @@ weft_code weft_load(const char* path, const weft_options* options,
   });
 }
 
-void weft_free(weft_engine* engine) { delete engine; }
+weft_code weft_free(weft_engine* engine) {
+  return Guarded([&]() -> weft_code {
+    const weft_code code = CheckNoCallback(engine, "weft_free");
+    if (code == WEFT_OK) delete engine;
+    return code;
+  });
+}
 
 int32_t weft_vocabulary_size(const weft_engine* engine) {
   return engine == nullptr ? 0
@@ -478,9 +527,12 @@ weft_code weft_chat_prompt(weft_engine* engine, const char* messages,
     if (count == nullptr) return Missing("count");
     if (tokens == nullptr && capacity > 0) return Missing("tokens");
     weft::ChatRequest request;
-    request.messages = nlohmann::ordered_json::parse(
-        messages, messages + messages_size, nullptr,
-        /*allow_exceptions=*/false);
+    absl::StatusOr<absl::string_view> given =
+        TextOf("messages", messages, messages_size);
+    if (!given.ok()) return ToCode(given.status());
+    request.messages =
+        nlohmann::ordered_json::parse(given->begin(), given->end(), nullptr,
+                                      /*allow_exceptions=*/false);
     if (!request.messages.is_array()) {
       return Fail(WEFT_INVALID_ARGUMENT,
                   "messages: no JSON array: give objects with role and "
@@ -516,9 +568,10 @@ weft_code weft_tokenize(const weft_engine* engine, const char* text,
     weft::EncodeOptions options;
     options.add_special = add_special != 0;
     options.parse_special = parse_special != 0;
-    return Give(engine->scheduler->tokenizer().Encode(
-                    absl::string_view(text, text_size), options),
-                tokens, capacity, count);
+    absl::StatusOr<absl::string_view> given = TextOf("text", text, text_size);
+    if (!given.ok()) return ToCode(given.status());
+    return Give(engine->scheduler->tokenizer().Encode(*given, options), tokens,
+                capacity, count);
   });
 }
 
@@ -554,9 +607,10 @@ weft_code weft_submit(weft_engine* engine, const weft_request* request,
 weft_code weft_generate(weft_engine* engine, const weft_request* request,
                         weft_callback callback, void* user) {
   return Guarded([&]() -> weft_code {
+    weft_code code = CheckNoCallback(engine, "weft_generate");
+    if (code != WEFT_OK) return code;
     const auto done = std::make_shared<absl::Notification>();
-    const weft_code code =
-        Submit(engine, request, callback, user, nullptr, done);
+    code = Submit(engine, request, callback, user, nullptr, done);
     if (code == WEFT_OK) done->WaitForNotification();
     return code;
   });
@@ -578,6 +632,8 @@ weft_code weft_drain(weft_engine* engine, double timeout_seconds) {
       return Fail(WEFT_INVALID_ARGUMENT,
                   "timeout_seconds is below 0: give 0 or above");
     }
+    const weft_code code = CheckNoCallback(engine, "weft_drain");
+    if (code != WEFT_OK) return code;
     engine->scheduler->Drain(absl::Now() + absl::Seconds(timeout_seconds));
     return WEFT_OK;
   });

@@ -24,9 +24,9 @@
  * works with every later library of the same version. Events come from the
  * library: a field is there if `struct_size` reaches beyond it.
  *
- * Text is UTF-8. Sizes are in bytes, and texts that are given with a size need
- * no zero at their end. Results are the same to the bit whatever else runs
- * beside a request.
+ * Text is UTF-8. Sizes are in bytes; texts that are given with a size need no
+ * zero at their end, and for those that have one the size may be SIZE_MAX.
+ * Results are the same to the bit whatever else runs beside a request.
  */
 #ifndef WEFT_RUNTIME_C_WEFT_H_
 #define WEFT_RUNTIME_C_WEFT_H_
@@ -90,7 +90,7 @@ WEFT_API weft_code weft_load(const char* path, const weft_options* options,
 
 /* Cancels what runs; its callbacks have been called when this returns. Not from
  * a callback. NULL is allowed. */
-WEFT_API void weft_free(weft_engine* engine);
+WEFT_API weft_code weft_free(weft_engine* engine);
 
 WEFT_API int32_t weft_vocabulary_size(const weft_engine* engine);
 /* The most tokens that a prompt and its text may have together. */
@@ -126,8 +126,8 @@ WEFT_API weft_code weft_chat_prompt(weft_engine* engine, const char* messages,
 
 typedef struct weft_request {
   size_t struct_size;
-  /* The prompt: tokens, or text if `tokens` is NULL. `text_size` may be
-   * SIZE_MAX for a text with a zero at its end, as it is by default. */
+  /* The prompt: tokens, or text if `tokens` is NULL. `text_size` is
+   * SIZE_MAX by default. */
   const int32_t* tokens;
   size_t token_count;
   const char* text;

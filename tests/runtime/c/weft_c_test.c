@@ -238,6 +238,47 @@ static void TestCancelAndErrors(weft_engine* engine) {
   free(many);
 }
 
+typedef struct {
+  weft_engine* engine;
+  int refused;
+} Caller;
+
+static void CallBack(const weft_event* event, void* user) {
+  Caller* caller = user;
+  if (!event->last) return;
+  const weft_request request = Greedy("She was", 1);
+  caller->refused += weft_generate(caller->engine, &request, CallBack, user) ==
+                     WEFT_INVALID_ARGUMENT;
+  caller->refused += weft_drain(caller->engine, 1) == WEFT_INVALID_ARGUMENT;
+  caller->refused += weft_free(caller->engine) == WEFT_INVALID_ARGUMENT;
+}
+
+/* What would wait for itself is an error; so are sizes that cannot be. */
+static void TestMisuse(weft_engine* engine) {
+  Caller caller = {engine, 0};
+  weft_request request = Greedy("She was", 1);
+  CHECK(weft_generate(engine, &request, CallBack, &caller) == WEFT_OK);
+  CHECK(caller.refused == 3);
+  int32_t tokens[16];
+  size_t count = 0, zero_ended = 0;
+  CHECK(weft_tokenize(engine, "She was", 7, 1, 0, tokens, 16, &count) ==
+        WEFT_OK);
+  CHECK(weft_tokenize(engine, "She was", SIZE_MAX, 1, 0, tokens, 16,
+                      &zero_ended) == WEFT_OK);
+  CHECK(count == zero_ended);
+  CHECK(weft_tokenize(engine, "She was", SIZE_MAX - 1, 1, 0, tokens, 16,
+                      &count) == WEFT_INVALID_ARGUMENT);
+  request.text_size = SIZE_MAX - 1;
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+  request = Greedy(NULL, 1);
+  request.tokens = tokens;
+  request.token_count = SIZE_MAX;
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+  request = Greedy("She was", 1);
+  request.stop_count = 2;
+  CHECK(weft_generate(engine, &request, Take, NULL) == WEFT_INVALID_ARGUMENT);
+}
+
 static void TestForms(weft_engine* engine) {
   static Result result;
   Begin(&result);
@@ -325,6 +366,7 @@ int main(void) {
   TestTokensAsPrompt(engine);
   TestStopAndChoices(engine);
   TestCancelAndErrors(engine);
+  TestMisuse(engine);
   TestForms(engine);
   TestChatPrompt(engine);
   TestStructSizes(engine);
