@@ -14,8 +14,14 @@ namespace {
 
 constexpr uint64_t kMaxDimension = uint64_t{1} << 24;
 constexpr uint64_t kMaxContext = uint64_t{1} << 40;
+constexpr uint64_t kMaxWindow = uint64_t{1} << 31;  // no context is as long
 constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
 constexpr uint64_t kMaxExperts = 1024;
+// A number between these has an inverse that is finite too.
+constexpr double kMinPositive = 1e-30;
+constexpr double kMaxPositive = 1e30;
+// Beyond it, more than the longest context would be one original token.
+constexpr double kMaxYarnFactor = 1 << 20;
 constexpr char kArchitecture[] = "general.architecture";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 
@@ -39,6 +45,7 @@ constexpr ChangesResult kChangesResult[] = {
     {"final_logit_softcapping", 0, 0},
     {"logit_scale", 0, 1},
     {"residual_scale", 0, 1},
+    {"rope.scaling.yarn_log_multiplier", 0, 0},
     {"use_parallel_residual", 0, 0},
 };
 
@@ -216,10 +223,14 @@ class ConfigReader {
                                         &config_.trained_context_length);
     if (!status.ok()) return status;
     config_.context_length = config_.trained_context_length;
-    // Converters write 0 for "none".
-    auto window = OptionalInRange(kWindow, 0, kMaxContext);
+    // Converters write 0 for "none", or what no text reaches.
+    auto window = file_.OptionalUint(Key(kWindow));
     if (!window.ok()) return window.status();
-    config_.sliding_window = window->value_or(0);
+    const uint64_t tokens = window->value_or(0);
+    if (tokens < kMaxWindow &&
+        tokens < static_cast<uint64_t>(config_.trained_context_length)) {
+      config_.sliding_window = static_cast<int64_t>(tokens);
+    }
     if (config_.sliding_window > 0 && !Handles(kWindow)) {
       config_.context_length =
           std::min(config_.context_length, config_.sliding_window);
@@ -256,9 +267,15 @@ class ConfigReader {
           absl::StrCat(config_.rope_dimension_count),
           "an even number, since RoPE turns pairs");
     }
-    auto base = OptionalPositive("rope.freq_base", /*zero_is_absent=*/false);
+    constexpr char kBase[] = "rope.freq_base";
+    auto base = OptionalPositive(kBase, /*zero_is_absent=*/false);
     if (!base.ok()) return base.status();
     config_.rope_freq_base = base->value_or(config_.rope_freq_base);
+    // Up to 1, later pairs would turn no slower than the first.
+    if (!(config_.rope_freq_base > 1)) {
+      return file_.BadValue(Key(kBase), absl::StrCat(config_.rope_freq_base),
+                            "a number above 1");
+    }
     return ReadRopeScaling();
   }
 
@@ -275,11 +292,22 @@ class ConfigReader {
                             "'linear', 'yarn', 'longrope' or 'none': other "
                             "kinds of RoPE scaling are not supported");
     }
+    config_.longrope = name == "longrope";
+    if (config_.longrope && !traits_.longrope) {
+      return file_.BadValue(type_key, QuoteForMessage(name),
+                            "'linear', 'yarn' or 'none': this architecture "
+                            "has no place for the factors of longrope");
+    }
     for (absl::string_view factor_name :
          {"rope.scaling.factor", "rope.scale_linear"}) {
       auto factor = OptionalPositive(factor_name, /*zero_is_absent=*/true);
       if (!factor.ok()) return factor.status();
       if (!factor->has_value()) continue;
+      if (name == "yarn" && !(**factor >= 1 && **factor <= kMaxYarnFactor)) {
+        return file_.BadValue(
+            Key(factor_name), absl::StrCat(**factor),
+            absl::StrCat("a number from 1 to ", kMaxYarnFactor));
+      }
       if (name == "linear" || name == "yarn") {
         config_.rope_position_scale = 1.0f / **factor;
       }
@@ -289,18 +317,60 @@ class ConfigReader {
         OptionalInRange("rope.scaling.original_context_length", 0, kMaxContext);
     if (!original.ok()) return original.status();
     config_.original_context_length = original->value_or(0);
-    auto magnitude =
-        OptionalPositive("rope.scaling.attn_factor", /*zero_is_absent=*/true);
-    if (!magnitude.ok()) return magnitude.status();
-    config_.rope_magnitude = magnitude->value_or(1.0f);
-    if (name == "yarn") SetYarn();
-    return absl::OkStatus();
+    for (absl::string_view magnitude_name :
+         {"rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor"}) {
+      auto magnitude =
+          OptionalPositive(magnitude_name, /*zero_is_absent=*/true);
+      if (!magnitude.ok()) return magnitude.status();
+      config_.rope_magnitude *= magnitude->value_or(1.0f);
+      // Each is in range, their product need not be.
+      if (!(config_.rope_magnitude >= kMinPositive &&
+            config_.rope_magnitude <= kMaxPositive)) {
+        return file_.BadValue(Key(magnitude_name),
+                              absl::StrCat(magnitude->value_or(1.0f)),
+                              absl::StrCat("a number nearer to 1: with ",
+                                           Key("rope.scaling.attn_factor"),
+                                           " it is out of range"));
+      }
+    }
+    const absl::Status status = RefuseExtrapolation(name == "yarn");
+    if (!status.ok()) return status;
+    return name == "yarn" ? SetYarn() : absl::OkStatus();
   }
 
-  // The ramp between 32 turns and 1 within the original context, and the
-  // paper's fit for the size of what is rotated.
-  void SetYarn() {
+  // How much of the ramp there is: all of it with YaRN, nothing without, and
+  // below 0 for that default.
+  absl::Status RefuseExtrapolation(bool yarn) const {
+    const std::string key = Key("rope.scaling.yarn_ext_factor");
+    auto mix = file_.OptionalFloat(key);
+    if (!mix.ok()) return mix.status();
+    const double usual = yarn ? 1 : 0;
+    if (!mix->has_value() || **mix < 0 || **mix == usual) {
+      return absl::OkStatus();
+    }
+    return file_.BadValue(key, absl::StrCat(**mix),
+                          absl::StrCat(usual, ": others are not supported"));
+  }
+
+  // The ramp between `fast` turns and `slow` within the original context, and
+  // the paper's fit for the size of what is rotated.
+  absl::Status SetYarn() {
     constexpr double kTurn = 2 * 3.14159265358979323846;
+    constexpr char kFast[] = "rope.scaling.yarn_beta_fast";
+    constexpr char kSlow[] = "rope.scaling.yarn_beta_slow";
+    auto fast = OptionalPositive(kFast, /*zero_is_absent=*/false);
+    if (!fast.ok()) return fast.status();
+    auto slow = OptionalPositive(kSlow, /*zero_is_absent=*/false);
+    if (!slow.ok()) return slow.status();
+    const double fast_turns = fast->value_or(32.0f);
+    const double slow_turns = slow->value_or(1.0f);
+    if (slow_turns > fast_turns) {
+      return file_.BadValue(
+          Key(slow->has_value() ? kSlow : kFast),
+          absl::StrCat(slow->has_value() ? slow_turns : fast_turns),
+          absl::StrCat(Key(kSlow), " (", slow_turns, ") to be at most ",
+                       Key(kFast), " (", fast_turns, ")"));
+    }
     if (config_.original_context_length == 0) {
       config_.original_context_length = config_.trained_context_length;
     }
@@ -311,26 +381,26 @@ class ConfigReader {
       return dims * std::log(original / (times * kTurn)) /
              (2 * std::log(static_cast<double>(config_.rope_freq_base)));
     };
-    config_.rope_ramp.begin = std::max(0.0, std::floor(pair_that_turns(32)));
+    config_.rope_ramp.begin =
+        std::max(0.0, std::floor(pair_that_turns(fast_turns)));
     config_.rope_ramp.end =
         std::max(config_.rope_ramp.begin + 0.001,
-                 std::min(dims - 1, std::ceil(pair_that_turns(1))));
+                 std::min(dims - 1, std::ceil(pair_that_turns(slow_turns))));
     config_.rope_magnitude *= static_cast<float>(
         1 - 0.1 * std::log(static_cast<double>(config_.rope_position_scale)));
+    return absl::OkStatus();
   }
 
   // A number above 0 whose inverse is finite too.
   absl::StatusOr<std::optional<float>> OptionalPositive(
       absl::string_view name, bool zero_is_absent) const {
-    constexpr double kMin = 1e-30;
-    constexpr double kMax = 1e30;
     const std::string key = Key(name);
     auto value = file_.OptionalFloat(key);
     if (!value.ok()) return value.status();
     if (!value->has_value() || (zero_is_absent && **value == 0)) {
       return std::optional<float>();
     }
-    if (!(**value >= kMin && **value <= kMax)) {
+    if (!(**value >= kMinPositive && **value <= kMaxPositive)) {
       return file_.BadValue(key, absl::StrCat(**value),
                             "a number above 0, not infinite");
     }

@@ -38,6 +38,8 @@ struct ModelTraits {
   enum class Norm { kRms, kLayer };
   Norm norm = Norm::kRms;
   bool rope = true;
+  // Takes the factors of longrope from tensors.
+  bool longrope = false;
   // Each token looks at those after it too, and what comes out are the tokens'
   // vectors.
   bool encoder = false;
@@ -68,7 +70,8 @@ struct ModelConfig {
   int64_t context_length = 0;
   // As the file says.
   int64_t trained_context_length = 0;
-  int64_t sliding_window = 0;  // tokens; 0: none
+  // Tokens; 0: none, or of the trained context or more.
+  int64_t sliding_window = 0;
 
   int64_t embedding_length = 0;
   int64_t block_count = 0;
@@ -94,6 +97,7 @@ struct ModelConfig {
   float rope_position_scale = 1;
   RopeRamp rope_ramp;
   float rope_magnitude = 1;
+  bool longrope = false;  // the frequencies are divided by factors in tensors
   // The context before it was stretched by another rotation; 0: it was not.
   int64_t original_context_length = 0;
 

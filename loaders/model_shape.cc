@@ -318,10 +318,10 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
     return ShapeError(where, "a matrix has more than 2^38 elements: shrink it");
   }
   if (absl::Status s = CheckExperts(where, *shape); !s.ok()) return s;
-  if (!(shape->rope_freq_base > 0.0) || !(shape->rope_freq_base < 1e30) ||
+  if (!(shape->rope_freq_base > 1.0) || !(shape->rope_freq_base < 1e30) ||
       !(shape->norm_epsilon > 0.0) || !(shape->norm_epsilon < 1.0)) {
     return ShapeError(where,
-                      "rope_freq_base must be positive, norm_epsilon small and "
+                      "rope_freq_base must be above 1, norm_epsilon small and "
                       "positive");
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
 #include "ops/op_table.h"
@@ -22,6 +23,9 @@ const Architecture* const kArchitectures[] = {
 constexpr int64_t kDefaultContext = 4096;
 // Rotation angles are good up to here (ops/kernels/rows/rows.h).
 constexpr int64_t kLargestContext = int64_t{1} << 20;
+// Factors between these have an inverse that is finite too.
+constexpr float kLeastFactor = 1e-30f;
+constexpr float kLargestFactor = 1e30f;
 
 absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
   if (asked == 0) {
@@ -171,9 +175,56 @@ ValueId ModelBuilder::Vector(const std::string& tensor,
 ValueId ModelBuilder::OptionalVector(const std::string& tensor,
                                      std::vector<int64_t> dims) {
   absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  CheckAllOrNone(tensor, dims, *found != nullptr);
+  return *found == nullptr ? kNone : AddVector(**found);
+}
+
+void ModelBuilder::CheckAllOrNone(const std::string& tensor,
+                                  const std::vector<int64_t>& dims, bool has) {
+  absl::string_view in_block = tensor;
+  if (!absl::ConsumePrefix(&in_block, "blk.")) return;
+  in_block.remove_prefix(std::min(in_block.find('.'), in_block.size()));
+  const auto [first, added] =
+      optional_.insert({std::string(in_block), {tensor, has}});
+  if (added || first->second.has == has) return;
+  // Requiring what is not there makes the error.
+  Fail(weights_.Require(has ? first->second.tensor : tensor, dims).status());
+}
+
+ValueId ModelBuilder::OptionalRopeFactors(const std::string& tensor) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(
+      tensor, std::vector<int64_t>{config.rope_dimension_count / 2});
   if (!found.ok()) Fail(found.status());
   if (!found.ok() || *found == nullptr) return kNone;
-  return AddVector(**found);
+  // What is only described has no numbers (loaders/synthesize).
+  if ((*found)->data.empty()) return AddVector(**found);
+  const GgufTensor& factors = **found;
+  std::vector<float> values(factors.elements());
+  DequantizeRow(factors.type, factors.data.data(), values.data(),
+                factors.elements());
+  for (float value : values) {
+    if (value >= kLeastFactor && value <= kLargestFactor) continue;
+    Fail(absl::InvalidArgumentError(absl::StrCat(
+        "bad tensor '", tensor, "': ", factors.file->path(), ": it holds ",
+        value, ", expected numbers above 0, not infinite: use a complete ",
+        "model")));
+    return kNone;
+  }
+  return AddVector(factors);
+}
+
+ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Require(
+      tensor, std::vector<int64_t>{config.rope_dimension_count / 2});
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  return OptionalRopeFactors(tensor);
 }
 
 ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,

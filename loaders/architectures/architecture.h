@@ -4,7 +4,9 @@
 // it would be taught, and one line in the table.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -59,7 +61,13 @@ class ModelBuilder : public GraphBuilder {
   // The numbers of a tensor of these dimensions (row length first), one behind
   // the other, by its full name; in f32 whatever the file has.
   ValueId Vector(const std::string& tensor, std::vector<int64_t> dims);
+  // kNone when the file does not have it. Of a block's (`blk.N.*`) all blocks
+  // must have theirs, or none.
   ValueId OptionalVector(const std::string& tensor, std::vector<int64_t> dims);
+  // What frequencies of rotation are divided by, one per pair: above 0 and not
+  // infinite. Where the file has it, or always.
+  ValueId OptionalRopeFactors(const std::string& tensor);
+  ValueId RopeFactors(const std::string& tensor);
   // Row `row` of the matrix `name`.weight as such a vector.
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);
@@ -86,11 +94,20 @@ class ModelBuilder : public GraphBuilder {
   void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
   ValueId AddVector(const GgufTensor& tensor);
+  // Fails when another block has what this one does not, or the reverse.
+  void CheckAllOrNone(const std::string& tensor,
+                      const std::vector<int64_t>& dims, bool has);
   ValueId State(int64_t block, const char* layout, int64_t heads,
                 int64_t head_dim);
 
   TensorSource& weights_;
   const GraphOptions& options_;
+  // The first block that asked for an optional tensor, by its name in there.
+  struct FirstAsked {
+    std::string tensor;
+    bool has;
+  };
+  std::map<std::string, FirstAsked> optional_;
   absl::Status error_;
 };
 

@@ -22,8 +22,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions rope = m.RopeOf("interleaved");
-  rope.factors =
-      m.OptionalVector("rope_freqs.weight", {c.rope_dimension_count / 2});
+  rope.factors = m.OptionalRopeFactors("rope_freqs.weight");
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {

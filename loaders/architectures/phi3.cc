@@ -26,11 +26,15 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const int64_t pairs = c.rope_dimension_count / 2;
-  const ValueId for_long =
-      m.OptionalVector("rope_factors_long.weight", {pairs});
-  const ValueId for_short =
-      m.OptionalVector("rope_factors_short.weight", {pairs});
+  constexpr char kLong[] = "rope_factors_long.weight";
+  constexpr char kShort[] = "rope_factors_short.weight";
+  ValueId for_long = m.OptionalRopeFactors(kLong);
+  ValueId for_short = m.OptionalRopeFactors(kShort);
+  // Both or none: without its own, a context would get another model's result.
+  if (c.longrope || for_long != kNone || for_short != kNone) {
+    for_long = m.RopeFactors(kLong);
+    for_short = m.RopeFactors(kShort);
+  }
   RopeOptions rope = m.RopeOf("halves");
   const bool stretched = c.original_context_length > 0 &&
                          m.graph().bounds.context > c.original_context_length;
@@ -54,6 +58,7 @@ void Build(ModelBuilder& m) {
 
 ModelTraits Traits() {
   ModelTraits traits;
+  traits.longrope = true;
   traits.handled_keys = {"attention.sliding_window"};
   return traits;
 }

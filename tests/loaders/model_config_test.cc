@@ -199,7 +199,8 @@ TEST(ModelConfig, BadEpsilonAndBadBaseAreErrors) {
         HasSubstr("layer_norm_rms_epsilon is"))
         << value;
   }
-  for (double value : {0.0, -10000.0, 1e-300, 1e300, kNan, kInfinity}) {
+  for (double value :
+       {0.0, -10000.0, 1e-300, 1e-40, 0.5, 1.0, 1e300, kNan, kInfinity}) {
     EXPECT_THAT(ErrorOf(ReadWithFloat("llama.rope.freq_base", value)),
                 HasSubstr("llama.rope.freq_base is"))
         << value;
@@ -259,6 +260,106 @@ TEST(ModelConfig, RopeScalingIsLinearNoneOrAnError) {
                 AllOf(HasSubstr(absl::StrCat("scaling.type is '", type, "'")),
                       HasSubstr("not supported")));
   }
+}
+
+TEST(ModelConfig, LongropeNeedsAnArchitectureWithItsFactors) {
+  const auto longrope = [](GgufWriter* writer) {
+    writer->SetString("llama.rope.scaling.type", "longrope");
+    writer->SetFloat32("llama.rope.scaling.factor", 32);
+  };
+  EXPECT_THAT(ErrorOf(Read(longrope)),
+              HasSubstr("llama.rope.scaling.type is 'longrope', expected "));
+  ModelTraits traits;
+  traits.longrope = true;
+  auto config = Read(longrope, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->longrope);
+  EXPECT_EQ(config->rope_position_scale, 1.0f);
+}
+
+// YaRN by a factor of 4 of 2048 positions and heads of 64, and one key more.
+absl::StatusOr<ModelConfig> ReadYarn(const std::string& name, double value) {
+  return Read([&](GgufWriter* writer) {
+    writer->SetUint32("llama.attention.key_length", 64);
+    writer->SetUint32("llama.attention.value_length", 64);
+    writer->SetString("llama.rope.scaling.type", "yarn");
+    writer->SetFloat32("llama.rope.scaling.factor", 4);
+    writer->SetFloat64("llama.rope.scaling." + name, value);
+  });
+}
+
+TEST(ModelConfig, YarnObeysItsKeys) {
+  // 64 ln(2048 / (2 pi t)) / (2 ln 10000): 8.06 for 32 turns, 20.1 for one.
+  auto config = ReadYarn("yarn_beta_fast", 32);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const float magnitude = config->rope_magnitude;
+  EXPECT_FLOAT_EQ(magnitude, 1 + 0.1f * std::log(4.0f));
+  EXPECT_EQ(config->rope_ramp.begin, 8);
+  EXPECT_EQ(config->rope_ramp.end, 21);
+  // 10.5 for 16 turns, 17.7 for two.
+  config = ReadYarn("yarn_beta_fast", 16);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rope_ramp.begin, 10);
+  EXPECT_EQ(config->rope_ramp.end, 21);
+  config = ReadYarn("yarn_beta_slow", 2);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rope_ramp.begin, 8);
+  EXPECT_EQ(config->rope_ramp.end, 18);
+  for (const char* name : {"attn_factor", "yarn_attn_factor"}) {
+    config = ReadYarn(name, 0.5);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_FLOAT_EQ(config->rope_magnitude, magnitude / 2);
+  }
+}
+
+TEST(ModelConfig, YarnThatCannotBeIsAnErrorByKey) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const char* name :
+       {"yarn_beta_fast", "yarn_beta_slow", "yarn_attn_factor", "factor"}) {
+    for (double value : {-1.0, 1e-40, 1e300, kNan, kInfinity}) {
+      EXPECT_THAT(ErrorOf(ReadYarn(name, value)),
+                  HasSubstr(absl::StrCat("llama.rope.scaling.", name, " is ")))
+          << value;
+    }
+  }
+  for (double factor : {0.5, 1e-20, 2e6, 1e20}) {
+    EXPECT_THAT(ErrorOf(ReadYarn("factor", factor)),
+                HasSubstr("llama.rope.scaling.factor is "));
+  }
+  EXPECT_THAT(ErrorOf(ReadYarn("yarn_beta_fast", 0.5)),
+              HasSubstr("llama.rope.scaling.yarn_beta_fast is 0.5"));
+  EXPECT_THAT(ErrorOf(ReadYarn("yarn_beta_slow", 33)),
+              HasSubstr("llama.rope.scaling.yarn_beta_slow is 33"));
+}
+
+TEST(ModelConfig, YarnThatIsNotSupportedIsNotIgnored) {
+  for (double usual : {1.0, -1.0}) {
+    EXPECT_TRUE(ReadYarn("yarn_ext_factor", usual).ok());
+  }
+  for (double mix : {0.0, 0.5, std::nan("")}) {
+    EXPECT_THAT(ErrorOf(ReadYarn("yarn_ext_factor", mix)),
+                HasSubstr("llama.rope.scaling.yarn_ext_factor is "));
+  }
+  const std::string mix = "llama.rope.scaling.yarn_ext_factor";
+  EXPECT_TRUE(ReadWithFloat(mix, 0).ok());
+  EXPECT_THAT(ErrorOf(ReadWithFloat(mix, 1)), HasSubstr(mix + " is 1"));
+  EXPECT_TRUE(ReadYarn("yarn_log_multiplier", 0).ok());
+  EXPECT_THAT(ErrorOf(ReadYarn("yarn_log_multiplier", 0.1)),
+              HasSubstr("llama.rope.scaling.yarn_log_multiplier is "));
+}
+
+TEST(ModelConfig, AWindowOfTheContextOrMoreIsNone) {
+  for (uint64_t window : {uint64_t{2048}, uint64_t{4294967295},
+                          std::numeric_limits<uint64_t>::max()}) {
+    auto config = ReadWithUint("llama.attention.sliding_window", window);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->sliding_window, 0);
+    EXPECT_EQ(config->context_length, 2048);
+  }
+  auto config = ReadWithUint("llama.attention.sliding_window", 2047);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->sliding_window, 2047);
 }
 
 TEST(ModelConfig, ContextUpTo32BitsIsRead) {
