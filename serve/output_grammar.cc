@@ -1,5 +1,8 @@
 #include "serve/output_grammar.h"
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "serve/json_fields.h"
@@ -64,13 +67,6 @@ Syntax Between(const std::string& before, Syntax inner,
   return inner;
 }
 
-// As an error of this field.
-absl::StatusOr<Syntax> OfField(const char* field,
-                               absl::StatusOr<Syntax> syntax) {
-  if (syntax.ok()) return syntax;
-  return FieldError(field, syntax.status().message());
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForFormat(
@@ -79,17 +75,17 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForFormat(
     case OutputFormat::kText:
       return std::unique_ptr<TokenConstraint>();
     case OutputFormat::kJson:
-      return Find("json", [] { return grammar::AnyJsonObject(); });
+      return Find("response_format", "json",
+                  [] { return grammar::AnyJsonObject(); });
     case OutputFormat::kJsonSchema:
-      return Find(absl::StrCat("schema ", fields.format_source), [&] {
-        return OfField(
-            "response_format",
-            grammar::FromJsonSchema(json::parse(fields.format_source)));
-      });
+      return Find(
+          "response_format", absl::StrCat("schema ", fields.format_source),
+          [&] {
+            return grammar::FromJsonSchema(json::parse(fields.format_source));
+          });
     case OutputFormat::kGrammar:
-      return Find(absl::StrCat("grammar ", fields.format_source), [&] {
-        return OfField("grammar", grammar::ParseGbnf(fields.format_source));
-      });
+      return Find("grammar", absl::StrCat("grammar ", fields.format_source),
+                  [&] { return grammar::ParseGbnf(fields.format_source); });
   }
   return absl::InternalError("no such format");
 }
@@ -105,7 +101,7 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForToolCall(
     }
   }
   return Find(
-      absl::StrCat("call ", arguments, " ", wanted.dump()),
+      "tools", absl::StrCat("call ", arguments, " ", wanted.dump()),
       [&]() -> absl::StatusOr<Syntax> {
         json calls = json::array(), definitions = json::object();
         for (const json& tool : wanted) {
@@ -114,17 +110,16 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForToolCall(
           definitions[key] = CallSchema(tool, arguments, place);
           calls.push_back({{"$ref", absl::StrCat("#", place)}});
         }
-        absl::StatusOr<Syntax> syntax = OfField(
-            "tools",
-            grammar::FromJsonSchema({{"anyOf", std::move(calls)},
-                                     {"$defs", std::move(definitions)}}));
+        absl::StatusOr<Syntax> syntax = grammar::FromJsonSchema(
+            {{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}});
         if (!syntax.ok() || !tagged) return syntax;
         return Between("<tool_call>\n", *std::move(syntax), "\n</tool_call>");
       });
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::Find(
-    const std::string& key, const Maker& make) {
+    const char* field, const std::string& key, const Maker& make) {
+  std::shared_ptr<const grammar::TokenTrie> trie;
   {
     absl::MutexLock lock(&mutex_);
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
@@ -135,16 +130,23 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::Find(
     if (trie_ == nullptr) {
       trie_ = std::make_shared<const grammar::TokenTrie>(*tokenizer_);
     }
+    trie = trie_;
   }
-  absl::StatusOr<Syntax> syntax = make();
-  if (!syntax.ok()) return syntax.status();
+  // Without the lock: two may make the same at once, and nobody waits for one
+  // that is hard to make.
+  const absl::StatusOr<Syntax> syntax = make();
+  if (!syntax.ok()) return FieldError(field, syntax.status().message());
+  const absl::StatusOr<std::shared_ptr<grammar::Grammar>> made =
+      grammar::Grammar::Create(*syntax, trie);
+  if (!made.ok()) return FieldError(field, made.status().message());
+  std::unique_ptr<TokenConstraint> constraint = (*made)->NewConstraint();
+  std::vector<uint64_t> mask(MaskWords(trie->vocabulary_size()));
+  const absl::Status first = constraint->Mask(absl::MakeSpan(mask));
+  if (!first.ok()) return FieldError(field, first.message());
   absl::MutexLock lock(&mutex_);
-  absl::StatusOr<std::shared_ptr<grammar::Grammar>> made =
-      grammar::Grammar::Create(*syntax, trie_);
-  if (!made.ok()) return FieldError("", made.status().message());
   if (key.size() <= kMostKeyBytes) kept_.emplace_front(key, *made);
   if (kept_.size() > kKept) kept_.pop_back();
-  return (*made)->NewConstraint();
+  return constraint;
 }
 
 }  // namespace weft

@@ -2,7 +2,9 @@
 // grammar and forced calls of tools.
 //
 // Idea: a grammar learns masks while it is used, so the last ones are kept, by
-// what they were made of, and requests of the same form share one.
+// what they were made of, and requests of the same form share one. The first
+// mask is made here, on the caller's thread: most grammars that take too much
+// work are refused before they reach a scheduler.
 //
 // Thread-safe.
 #pragma once
@@ -41,7 +43,9 @@ class OutputGrammars {
 
  private:
   using Maker = std::function<absl::StatusOr<grammar::Syntax>()>;
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> Find(const std::string& key,
+  // Errors are those of `field`.
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> Find(const char* field,
+                                                        const std::string& key,
                                                         const Maker& make);
 
   const Tokenizer* tokenizer_;

@@ -733,7 +733,12 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
   }
   for (const auto& [body, param] : {
            std::pair(R"("grammar": "root ::= (")", "grammar"),
-           std::pair(R"("grammar": "root ::= root")", ""),
+           std::pair(R"("grammar": "root ::= root")", "grammar"),
+           // More work than is allowed, for the first token already.
+           std::pair(R"("response_format": {"type": "json_schema",
+               "json_schema": {"schema": {"type": "string",
+               "pattern": "^(([a-z ]*)*[a-z ]*){0,5000}$"}}})",
+                     "response_format"),
            std::pair(R"("response_format": {"type": "json_schema",
                "json_schema": {"schema": {"type": "strange"}}})",
                      "response_format"),

@@ -5,6 +5,15 @@
 #include "absl/container/flat_hash_set.h"
 
 namespace weft::grammar {
+namespace {
+
+// Units of work (automaton.h), as measured.
+constexpr int64_t kPlaceWork = 4;   // to look a place up, to sort and keep it
+constexpr int64_t kReachWork = 1;   // to note a place that is reached
+constexpr int64_t kCallWork = 4;    // to find the stack of a call as well
+constexpr int64_t kTableWork = 64;  // to make the table of a set's next ones
+
+}  // namespace
 
 Automaton::Automaton(const Compiled* compiled) : compiled_(compiled) {
   stacks_.emplace_back(-1, 0);
@@ -36,6 +45,11 @@ int32_t Automaton::Close(Places seeds) {
       return kDead;
     }
     const Compiled::State& state = compiled_->state(place.state);
+    if (!Spend(kPlaceWork +
+               kReachWork * static_cast<int64_t>(state.empty.size()) +
+               kCallWork * static_cast<int64_t>(state.calls.size()))) {
+      return kDead;
+    }
     if (!state.bytes.empty()) places.push_back(place);
     for (const int32_t next : state.empty) reach(next, place.stack);
     for (const Compiled::Call& call : state.calls) {
@@ -63,15 +77,19 @@ int32_t Automaton::Intern(Places places, bool ended) {
 }
 
 int32_t Automaton::Step(int32_t set, uint8_t byte) {
-  if (set == kDead) return kDead;
+  if (set == kDead || overworked_) return kDead;
   if (sets_[set].next == nullptr) {
     sets_[set].next = std::make_unique<std::array<int32_t, 256>>();
     sets_[set].next->fill(-1);
+    if (!Spend(kTableWork)) return kDead;
   }
   if ((*sets_[set].next)[byte] >= 0) return (*sets_[set].next)[byte];
   Places seeds;
   for (const Place& place : sets_[set].places) {
-    for (const Compiled::ByteEdge& edge : compiled_->state(place.state).bytes) {
+    const std::vector<Compiled::ByteEdge>& edges =
+        compiled_->state(place.state).bytes;
+    if (!Spend(1 + static_cast<int64_t>(edges.size()))) return kDead;
+    for (const Compiled::ByteEdge& edge : edges) {
       if (byte >= edge.first && byte <= edge.last) {
         seeds.push_back({edge.to, place.stack});
       }
@@ -96,6 +114,8 @@ std::unique_ptr<Automaton> Automaton::WithOnly(int32_t set,
   auto made = std::make_unique<Automaton>(compiled_);
   made->stacks_ = stacks_;
   made->stack_ids_ = stack_ids_;
+  made->too_ambiguous_ = too_ambiguous_;
+  made->overworked_ = overworked_;
   *copied = made->Intern(sets_[set].places, sets_[set].ended);
   return made;
 }

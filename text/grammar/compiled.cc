@@ -14,10 +14,13 @@ namespace {
 
 // About 100 bytes each.
 constexpr size_t kMaxStates = 500000;
+// Terms that are built, each as often as it is repeated, and edges of classes.
+constexpr int64_t kMaxWork = 3000000;
 constexpr int kMaxDepth = 1000;
 // Rules up to this size are put in where they are used (see Inlined).
 constexpr int64_t kSmallBytes = 24, kSmallTerms = 64;
 constexpr int64_t kLarge = 1000000;
+constexpr int kMaxTail = 100;  // states
 
 }  // namespace
 
@@ -45,13 +48,21 @@ class Compiler {
 
  private:
   int32_t NewState() {
-    if (made_.states_.size() >= kMaxStates && status_.ok()) {
-      status_ = absl::ResourceExhaustedError(
-          "grammar: it is too large: use fewer or smaller repetitions");
-    }
+    if (made_.states_.size() >= kMaxStates) TooLarge();
     if (!status_.ok()) return 0;
     made_.states_.emplace_back();
     return static_cast<int32_t>(made_.states_.size()) - 1;
+  }
+
+  void TooLarge() {
+    if (!status_.ok()) return;
+    status_ = absl::InvalidArgumentError(
+        "grammar: it is too large: use fewer or smaller repetitions");
+  }
+
+  void Spend(size_t work) {
+    work_left_ -= static_cast<int64_t>(work);
+    if (work_left_ < 0) TooLarge();
   }
 
   void Empty(int32_t from, int32_t to) {
@@ -63,6 +74,7 @@ class Compiler {
     if (depth > kMaxDepth && status_.ok()) {
       status_ = absl::InvalidArgumentError("grammar: nested too deeply");
     }
+    Spend(1 + term.ranges.size());
     if (!status_.ok()) return;
     switch (term.kind) {
       case Term::kLiteral: {
@@ -132,8 +144,10 @@ class Compiler {
   void BuildClass(const Term& term, int32_t from, int32_t to) {
     // States by what must still follow: most sequences end alike.
     std::map<std::string, int32_t> suffixes;
-    for (const ByteRanges& sequence :
-         Utf8Sequences(Normalized(term.ranges, term.negated))) {
+    const auto sequences = Utf8Sequences(Normalized(term.ranges, term.negated));
+    Spend(sequences.size());
+    if (!status_.ok()) return;
+    for (const ByteRanges& sequence : sequences) {
       int32_t next = to;
       std::string key;
       for (size_t i = sequence.size() - 1; i > 0; --i) {
@@ -207,9 +221,10 @@ class Compiler {
     return small ? terms_[name] : nullptr;
   }
 
-  // Whether nothing is left to do in `state` but to return.
+  // Whether nothing is left to do in `state` but to return, as far as that is
+  // seen in few steps.
   bool OnlyReturns(int32_t state) const {
-    for (size_t steps = 0; steps < made_.states_.size(); ++steps) {
+    for (int steps = 0; steps < kMaxTail; ++steps) {
       const Compiled::State& s = made_.states_[state];
       if (!s.bytes.empty() || !s.calls.empty()) return false;
       if (s.ends_rule) return s.empty.empty();
@@ -232,6 +247,7 @@ class Compiler {
   absl::flat_hash_map<std::string, const Term*> terms_;
   absl::flat_hash_map<std::string, Size> sizes_;
   Compiled made_;
+  int64_t work_left_ = kMaxWork;
   absl::Status status_;
 };
 

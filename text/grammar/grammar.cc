@@ -12,9 +12,14 @@ void Allow(int32_t token, absl::Span<uint64_t> mask) {
   mask[token / 64] |= uint64_t{1} << (token % 64);
 }
 
+// Units of work (automaton.h): what the words of a mask cost that are joined
+// with those of another.
+constexpr int64_t kWordsPerWork = 16;
+
 // Walks the nodes [begin, end) of the trie, all below one node of `depth`,
 // where the text stands at `start`. Allows the tokens that the grammar takes;
 // calls `ended(node)` where a rule without a caller has ended and tokens go on.
+// Stops where the automaton's work is used up.
 template <typename Ended>
 void Walk(const TokenTrie& trie, Automaton& automaton, int32_t begin,
           int32_t end, size_t depth, int32_t start, absl::Span<uint64_t> mask,
@@ -22,7 +27,7 @@ void Walk(const TokenTrie& trie, Automaton& automaton, int32_t begin,
   std::vector<int32_t> sets(TokenTrie::kMaxTokenBytes + 1);
   sets[depth] = start;
   const absl::Span<const TokenTrie::Node> nodes = trie.nodes();
-  for (int32_t i = begin; i < end;) {
+  for (int32_t i = begin; i < end && automaton.Spend(1);) {
     const TokenTrie::Node& node = nodes[i];
     const int32_t set = automaton.Step(sets[node.depth - 1], node.byte);
     if (set == Automaton::kDead) {
@@ -46,6 +51,7 @@ class Constraint : public TokenConstraint {
   explicit Constraint(std::shared_ptr<Grammar> grammar)
       : grammar_(std::move(grammar)),
         automaton_(std::make_unique<Automaton>(&grammar_->compiled())) {
+    automaton_->AllowWork(Automaton::kMaxWork);
     set_ = automaton_->SetAt({grammar_->compiled().start(), 0});
   }
 
@@ -57,8 +63,11 @@ class Constraint : public TokenConstraint {
           "grammar: the mask is smaller than the vocabulary");
     }
     MaskBits& mask = masks_[set_];
-    if (mask.empty()) MakeMask(mask);
-    if (automaton_->too_ambiguous()) return TooAmbiguous();
+    if (mask.empty()) {
+      automaton_->AllowWork(Automaton::kMaxWork);
+      MakeMask(mask);
+    }
+    if (absl::Status s = Limits(); !s.ok()) return s;
     std::fill(allowed.begin(), allowed.end(), 0);
     std::copy(mask.begin(), mask.end(), allowed.begin());
     return absl::OkStatus();
@@ -69,10 +78,11 @@ class Constraint : public TokenConstraint {
     const absl::string_view bytes =
         token >= 0 && token < trie.vocabulary_size() ? trie.Bytes(token) : "";
     int32_t set = bytes.empty() ? Automaton::kDead : set_;
+    automaton_->AllowWork(Automaton::kMaxWork);
     for (const char c : bytes) {
       set = automaton_->Step(set, static_cast<uint8_t>(c));
     }
-    if (automaton_->too_ambiguous()) return TooAmbiguous();
+    if (absl::Status s = Limits(); !s.ok()) return s;
     if (set == Automaton::kDead) {
       return absl::InvalidArgumentError(
           absl::StrCat("grammar: token ", token, " is not allowed here"));
@@ -98,10 +108,18 @@ class Constraint : public TokenConstraint {
       : grammar_(other.grammar_),
         automaton_(other.automaton_->WithOnly(other.set_, &set_)) {}
 
-  static absl::Status TooAmbiguous() {
-    return absl::ResourceExhaustedError(
-        "grammar: it is too ambiguous here: a text can be read in too many "
-        "ways");
+  absl::Status Limits() const {
+    if (automaton_->overworked()) {
+      return absl::InvalidArgumentError(
+          "grammar: one token takes more work than is allowed: simplify nested "
+          "or optional repetitions");
+    }
+    if (automaton_->too_ambiguous()) {
+      return absl::InvalidArgumentError(
+          "grammar: it is too ambiguous here: a text can be read in too many "
+          "ways: simplify what can be read in more than one");
+    }
+    return absl::OkStatus();
   }
 
   void MakeMask(MaskBits& mask) {
@@ -114,7 +132,16 @@ class Constraint : public TokenConstraint {
     // By value: sets move while others are made.
     const Automaton::Places places = automaton_->places(set_);
     for (const Automaton::Place& place : places) {
-      const auto of_state = grammar_->MaskOf(place.state);
+      const auto of_state =
+          grammar_->MaskOf(place.state, automaton_->work_left());
+      const int64_t words = static_cast<int64_t>(mask.size());
+      if (of_state == nullptr) {
+        automaton_->Spend(automaton_->work_left() + 1);
+        return;
+      }
+      if (!automaton_->Spend(of_state->work + 1 + words / kWordsPerWork)) {
+        return;
+      }
       for (size_t i = 0; i < mask.size(); ++i) mask[i] |= of_state->allowed[i];
       if (place.stack != 0) GoOnBelow(*of_state, place.stack, bits);
     }
@@ -126,6 +153,7 @@ class Constraint : public TokenConstraint {
     const TokenTrie& trie = grammar_->trie();
     const int32_t below = automaton_->SetAt(automaton_->Below(stack));
     for (const int32_t node : of_state.ended_at) {
+      if (automaton_->overworked()) return;
       const TokenTrie::Node& from = trie.nodes()[node];
       Walk(trie, *automaton_, node + 1, from.end, from.depth, below, mask,
            [](int32_t) {});
@@ -157,7 +185,8 @@ std::unique_ptr<TokenConstraint> Grammar::NewConstraint() {
   return std::make_unique<Constraint>(shared_from_this());
 }
 
-std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state) {
+std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state,
+                                                          int64_t work_left) {
   {
     absl::MutexLock lock(&mutex_);
     if (masks_[state] != nullptr) return masks_[state];
@@ -166,9 +195,12 @@ std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state) {
   auto made = std::make_shared<StateMask>();
   made->allowed.assign(MaskWords(trie_->vocabulary_size()), 0);
   Automaton automaton(&compiled_);
+  automaton.AllowWork(work_left);
   Walk(*trie_, automaton, 0, static_cast<int32_t>(trie_->nodes().size()), 0,
        automaton.SetAt({state, 0}), absl::MakeSpan(made->allowed),
        [&](int32_t node) { made->ended_at.push_back(node); });
+  if (automaton.overworked() || automaton.too_ambiguous()) return nullptr;
+  made->work = work_left - automaton.work_left();
   absl::MutexLock lock(&mutex_);
   if (mask_count_ >= kMaxMasks) {
     std::fill(masks_.begin(), masks_.end(), nullptr);

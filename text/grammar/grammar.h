@@ -14,7 +14,10 @@
 // as in strings with a greatest length, so does every mask.
 //
 // Limits: a token is judged by its bytes; control tokens are never allowed
-// within a text. A set with more than Automaton::kMaxPlaces places is an error.
+// within a text. A set with more than Automaton::kMaxPlaces places is an error
+// of kInvalidArgument, and so is a mask or a token that takes more work than
+// Automaton::kMaxWork: grammars come from clients, and whoever samples must not
+// wait for them.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +54,13 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     MaskBits allowed;
     // Nodes of the trie where the rule has ended and tokens go on.
     std::vector<int32_t> ended_at;
+    // What the walk took. Whoever uses a mask counts it even if it was there
+    // already, so that a text fails at the same place each time.
+    int64_t work = 0;
   };
   // Walks the vocabulary if nobody has asked before. At most kMaxMasks are
-  // kept.
-  std::shared_ptr<const StateMask> MaskOf(int32_t state);
+  // kept. Null if it takes more than `work_left`.
+  std::shared_ptr<const StateMask> MaskOf(int32_t state, int64_t work_left);
 
  private:
   Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie);

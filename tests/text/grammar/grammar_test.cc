@@ -1,6 +1,8 @@
 #include "text/grammar/grammar.h"
 
+#include <cstdio>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -182,7 +184,79 @@ TEST_F(GrammarTest, TooMuchAmbiguityIsAnError) {
           ->NewConstraint();
   absl::Status status;
   for (int i = 0; i < 40 && status.ok(); ++i) status = constraint->Accept('a');
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
+// Each is small, and takes a closure of thousands of places for every node of
+// the vocabulary.
+TEST_F(GrammarTest, TooMuchWorkIsAnError) {
+  const auto pattern = [](const char* text) {
+    return FromJsonSchema({{"type", "string"}, {"pattern", text}});
+  };
+  std::string optional = "root ::=";
+  for (int i = 0; i < 300; ++i) {
+    optional += " ([a-z ] | [a-z ] [a-z ])?";
+  }
+  Vocabulary words = JsonVocabulary();
+  std::mt19937 random(5);
+  std::set<std::string> written;
+  while (written.size() < 30000) {
+    std::string word;
+    for (int n = 3 + random() % 7; n > 0; --n) word += 'a' + random() % 26;
+    if (written.insert(word).second) {
+      AddToken(words, word, Vocabulary::NORMAL);
+    }
+  }
+  words.clear_scores();
+  tokenizer_ = MakeTokenizer(std::move(words));
+  trie_ = std::make_shared<const TokenTrie>(*tokenizer_);
+  for (const absl::StatusOr<Syntax>& syntax :
+       {ParseGbnf("root ::= ([a-z ] ([a-z ] ([a-z ]?){0,100}){0,100}){0,3}"),
+        pattern("^([a-z ]{0,90}){0,90}$"),
+        pattern("^(([a-z ]*)*[a-z ]*){0,500}$"), ParseGbnf(optional)}) {
+    const auto grammar = Make(syntax);
+    // The same each time, whatever masks are there already.
+    std::vector<int> failed_at;
+    for (int round = 0; round < 2; ++round) {
+      const auto constraint = grammar->NewConstraint();
+      std::vector<uint64_t> mask(MaskWords(tokenizer_->vocabulary_size()));
+      absl::Status status;
+      int step = 0;
+      for (; step < 100 && status.ok(); ++step) {
+        status = constraint->Mask(absl::MakeSpan(mask));
+        if (!status.ok()) break;
+        status = constraint->Accept(IsSet(mask, '"') ? '"' : 'a');
+      }
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  ::testing::HasSubstr("simplify"));
+      failed_at.push_back(step);
+      // It stays an error.
+      EXPECT_FALSE(constraint->Mask(absl::MakeSpan(mask)).ok());
+    }
+    EXPECT_EQ(failed_at[0], failed_at[1]);
+  }
+}
+
+TEST_F(GrammarTest, SmallSourcesOfLargeGrammarsAreRefused) {
+  std::string choices = "root ::= (\"\"";
+  for (int i = 0; i < 1000; ++i) choices += " | \"\"";
+  choices += "){0,100000}";
+  std::string wide = "root ::= [";
+  for (int i = 0; i < 5000; ++i) {
+    char point[16];
+    std::snprintf(point, sizeof(point), "\\u%04X", 0x1000 + 2 * i);
+    wide += point;
+  }
+  wide += "]{0,100000}";
+  for (const std::string& text : {choices, wide}) {
+    const auto syntax = ParseGbnf(text);
+    ASSERT_TRUE(syntax.ok()) << syntax.status();
+    const absl::Status status = Grammar::Create(*syntax, trie_).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::HasSubstr("too large"));
+  }
 }
 
 }  // namespace
