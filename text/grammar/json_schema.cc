@@ -345,6 +345,13 @@ class Converter {
     bool has_more = false;
     if (additional.is_object() || additional == true) {
       has_more = true;
+      for (const std::string& name : names) {
+        if (name.size() > kMaxNameBytes) {
+          return Fail(place, absl::StrCat("a name of more than ", kMaxNameBytes,
+                                          " bytes needs additionalProperties "
+                                          "to be false"));
+        }
+      }
       more = Member(
           names.empty() ? Reference(kStringRule) : StringBut(names),
           Convert(additional, absl::StrCat(place, "/additionalProperties"),

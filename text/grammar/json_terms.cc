@@ -1,6 +1,7 @@
 #include "text/grammar/json_terms.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "text/grammar/utf8_ranges.h"
@@ -106,7 +107,10 @@ Term NoneOf(const NameTree& tree) {
     jinja::AppendUtf8(c, bytes);
     // A character that needs an escape is not among the keys made here.
     if (c > 0x1F && c != '"' && c != '\\') {
-      choice.parts.push_back(Sequence({Literal(bytes), NoneOf(child)}));
+      // Moved: a copy at every character would be one of all that follow.
+      Term rest = Sequence({Literal(bytes)});
+      rest.parts.push_back(NoneOf(child));
+      choice.parts.push_back(std::move(rest));
     }
   }
   const Term any =

@@ -12,6 +12,9 @@ namespace weft::grammar {
 namespace {
 
 constexpr size_t kMaxRules = 10000;
+// Terms and ranges that are looked at: a long rule is looked at as often as
+// there are rules that it waits for.
+constexpr int64_t kMaxWork = 20000000;
 
 absl::Status Refused(absl::string_view rule, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -46,6 +49,7 @@ class Checker {
       }
     }
     const std::vector<bool> can_end = Solve(/*empty_only=*/false);
+    if (work_left_ < 0) return TooMuchWork();
     for (size_t i = 0; i < can_end.size(); ++i) {
       if (!can_end[i]) {
         return Refused(syntax_.rules[i].name,
@@ -53,10 +57,17 @@ class Checker {
       }
     }
     empty_ = Solve(/*empty_only=*/true);
+    if (work_left_ < 0) return TooMuchWork();
     return CheckLeftRecursion();
   }
 
  private:
+  static absl::Status TooMuchWork() {
+    return absl::InvalidArgumentError(
+        "grammar: its rules refer to each other too often: use fewer or "
+        "shorter ones");
+  }
+
   // The name of a rule that is not there, or empty.
   std::string NoteUses(const Term& term, size_t user) {
     if (term.kind == Term::kReference) {
@@ -74,7 +85,9 @@ class Checker {
 
   // Whether `term` can match a text, or the empty one, by rules known to.
   bool Holds(const Term& term, const std::vector<bool>& known,
-             bool empty_only) const {
+             bool empty_only) {
+    work_left_ -= 1 + static_cast<int64_t>(term.ranges.size());
+    if (work_left_ < 0) return false;
     const auto holds = [&](const Term& part) {
       return Holds(part, known, empty_only);
     };
@@ -97,7 +110,7 @@ class Checker {
 
   // The least solution: a rule is looked at again when one that it uses is
   // found to hold.
-  std::vector<bool> Solve(bool empty_only) const {
+  std::vector<bool> Solve(bool empty_only) {
     std::vector<bool> known(syntax_.rules.size(), false);
     std::vector<size_t> work;
     for (size_t i = 0; i < known.size(); ++i) work.push_back(i);
@@ -115,7 +128,7 @@ class Checker {
 
   // Adds the rules that `term` may call first. Returns whether it may be empty,
   // so that what follows comes first, too.
-  bool CallsFirst(const Term& term, std::vector<size_t>& calls) const {
+  bool CallsFirst(const Term& term, std::vector<size_t>& calls) {
     switch (term.kind) {
       case Term::kReference: {
         const size_t rule = index_.at(term.name);
@@ -138,12 +151,12 @@ class Checker {
         if (term.most == 0) return true;
         return CallsFirst(term.parts[0], calls) || term.least == 0;
       default:
-        return Holds(term, {}, /*empty_only=*/true);
+        return term.kind == Term::kLiteral && term.bytes.empty();
     }
   }
 
   // A cycle among first calls; by a walk that keeps its own stack.
-  absl::Status CheckLeftRecursion() const {
+  absl::Status CheckLeftRecursion() {
     const size_t count = syntax_.rules.size();
     std::vector<std::vector<size_t>> calls(count);
     for (size_t i = 0; i < count; ++i) {
@@ -178,6 +191,7 @@ class Checker {
   }
 
   const Syntax& syntax_;
+  int64_t work_left_ = kMaxWork;
   absl::flat_hash_map<std::string, size_t> index_;
   std::vector<std::vector<size_t>> users_;  // by rule: who refers to it
   std::vector<bool> empty_;                 // rules that match the empty text

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/text/grammar/match.h"
@@ -249,13 +250,21 @@ TEST_F(GrammarTest, SmallSourcesOfLargeGrammarsAreRefused) {
     wide += point;
   }
   wide += "]{0,100000}";
-  for (const std::string& text : {choices, wide}) {
+  // A long rule that waits for each of many.
+  std::string waiting = "root ::=", others;
+  for (int i = 0; i < 20000; ++i) waiting += " \"\"?";
+  for (int i = 0; i < 3000; ++i) {
+    waiting += absl::StrCat(" r", i);
+    others += absl::StrCat("r", i, " ::= [a]\n");
+  }
+  for (const auto& [text, why] :
+       {std::pair(choices, "too large"), std::pair(wide, "too large"),
+        std::pair(waiting + "\n" + others, "too often")}) {
     const auto syntax = ParseGbnf(text);
     ASSERT_TRUE(syntax.ok()) << syntax.status();
     const absl::Status status = Grammar::Create(*syntax, trie_).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                ::testing::HasSubstr("too large"));
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(why));
   }
 }
 

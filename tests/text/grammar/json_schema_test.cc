@@ -204,6 +204,13 @@ TEST(JsonSchema, RefusesWithTheReason) {
   Json deep = {{"type", "null"}};
   for (int i = 0; i < 500; ++i) deep = {{"items", deep}};
   EXPECT_THAT(Refusal(FromJsonSchema(deep)), HasSubstr("nested too deeply"));
+  // Not a stack as deep as a name is long.
+  const Json long_name = {
+      {"type", "object"},
+      {"properties", {{std::string(300000, 'a'), {{"type", "null"}}}}},
+      {"additionalProperties", true}};
+  EXPECT_THAT(Refusal(FromJsonSchema(long_name)),
+              HasSubstr("a name of more than"));
 }
 
 TEST(JsonSchema, JsonModeIsAnyObject) {
