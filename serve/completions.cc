@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -75,10 +76,23 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model,
   return request;
 }
 
-// A choice that ended without being finished.
-absl::Status Failure(const Event& event) {
+// The field that asks for what constrains the tokens.
+const char* ConstraintField(const Job& job) {
+  if (job.forces_call) return "tools";
+  return job.fields.format == OutputFormat::kGrammar ? "grammar"
+                                                     : "response_format";
+}
+
+// A choice that ended without being finished; `constraint` is the field of what
+// was not possible.
+absl::Status Failure(const Event& event, const char* constraint) {
   if (!event.finished) return absl::OkStatus();
-  if (event.reason == FinishReason::kError) return event.status;
+  if (event.reason == FinishReason::kError) {
+    return absl::IsInvalidArgument(event.status) &&
+                   absl::StartsWith(event.status.message(), "grammar:")
+               ? FieldError(constraint, event.status.message())
+               : event.status;
+  }
   if (event.reason == FinishReason::kCancelled) {
     return absl::UnavailableError("the server is shutting down");
   }
@@ -93,6 +107,7 @@ class Answering {
       : generation_(model.scheduler.get(), limits.buffered_events),
         writer_(MakeWriter(model, job)),
         choices_(job.fields.choices),
+        constraint_(ConstraintField(job)),
         connection_(connection) {}
 
   absl::Status Start(std::vector<Request> requests) {
@@ -106,7 +121,8 @@ class Answering {
       if (!events.ok()) return events;
       if (connection_->PeerGone()) return absl::CancelledError("client gone");
       for (const PromptEvent& event : *events) {
-        if (absl::Status s = Failure(event.event); !s.ok()) return s;
+        if (absl::Status s = Failure(event.event, constraint_); !s.ok())
+          return s;
       }
       if (!events->empty() || generation_.done()) return events;
     }
@@ -148,6 +164,7 @@ class Answering {
   Generation generation_;
   AnswerWriter writer_;
   const int64_t choices_;
+  const char* const constraint_;
   Connection* connection_;
 };
 

@@ -734,6 +734,9 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
   for (const auto& [body, param] : {
            std::pair(R"("grammar": "root ::= (")", "grammar"),
            std::pair(R"("grammar": "root ::= root")", "grammar"),
+           // After the first token.
+           std::pair(R"("grammar": "root ::= \"{#\" (([a-z ]*)*){0,9999}")",
+                     "grammar"),
            // More work than is allowed, for the first token already.
            std::pair(R"("response_format": {"type": "json_schema",
                "json_schema": {"schema": {"type": "string",
