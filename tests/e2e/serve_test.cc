@@ -546,7 +546,9 @@ TEST(ServeTest, DrainsOnRequest) {
   // A new request is told so, unless all has ended already.
   const auto refused = server.Client().Post(kCompletions, R"({"prompt": "a"})",
                                             "application/json");
-  if (refused) EXPECT_EQ(refused->status, 503);
+  if (refused) {
+    EXPECT_EQ(refused->status, 503);
+  }
   running.join();
   bool done = false;
   EXPECT_FALSE(Events(stream, &done).empty());
