@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/output_path.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -23,14 +24,13 @@ absl::Status SystemError(const std::string& path, int error) {
 
 absl::StatusOr<SizedOutput> SizedOutput::Create(const std::string& path,
                                                 int64_t bytes) {
-  absl::StatusOr<OutputPath> place = ResolveRegularOutput(path);
-  if (!place.ok()) return place.status();
+  WEFT_ASSIGN_OR_RETURN(OutputPath place, ResolveRegularOutput(path));
   SizedOutput output;
-  output.path_ = place->target;
-  output.file_ = open(place->temporary.c_str(),
+  output.path_ = place.target;
+  output.file_ = open(place.temporary.c_str(),
                       O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (output.file_ < 0) return SystemError(path, errno);
-  output.temporary_ = std::move(place->temporary);
+  output.temporary_ = std::move(place.temporary);
   if (ftruncate(output.file_, bytes) != 0) return SystemError(path, errno);
   return output;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "chat/command_line.h"
 
 namespace weft::chat {
@@ -34,10 +35,9 @@ absl::StatusOr<std::unique_ptr<Chat>> Chat::Create(
     Options options) {
   std::unique_ptr<Chat> chat(new Chat(
       std::move(scheduler), std::move(chat_template), std::move(options)));
-  absl::StatusOr<std::unique_ptr<AnswerStream>> stream =
-      AnswerStream::Create(chat->scheduler_.get());
-  if (!stream.ok()) return stream.status();
-  chat->stream_ = *std::move(stream);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<AnswerStream> stream,
+                        AnswerStream::Create(chat->scheduler_.get()));
+  chat->stream_ = std::move(stream);
   return chat;
 }
 
@@ -142,9 +142,9 @@ absl::StatusOr<std::vector<int32_t>> Chat::Encode(
     const nlohmann::ordered_json& messages) const {
   ChatRequest request;
   request.messages = messages;
-  absl::StatusOr<std::vector<TextSegment>> segments = template_.Render(request);
-  if (!segments.ok()) return segments.status();
-  return scheduler_->tokenizer().EncodeSegments(*segments, {});
+  WEFT_ASSIGN_OR_RETURN(std::vector<TextSegment> segments,
+                        template_.Render(request));
+  return scheduler_->tokenizer().EncodeSegments(segments, {});
 }
 
 Reply Chat::Ask() {
@@ -155,9 +155,8 @@ Reply Chat::Ask() {
   absl::StatusOr<int64_t> tokens = conversation_.Trim(
       capacity - reserve,
       [&](const nlohmann::ordered_json& messages) -> absl::StatusOr<int64_t> {
-        absl::StatusOr<std::vector<int32_t>> prompt = Encode(messages);
-        if (!prompt.ok()) return prompt.status();
-        request.prompt_tokens = *std::move(prompt);
+        WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encode(messages));
+        request.prompt_tokens = std::move(prompt);
         return static_cast<int64_t>(request.prompt_tokens.size());
       });
   if (!tokens.ok()) return Failure(tokens.status().message());

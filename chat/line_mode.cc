@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "chat/signal_pipe.h"
 #include "chat/terminal_text.h"
 #include "text/utf8.h"
@@ -91,7 +92,7 @@ class LineMode {
       if (fds[0].revents != 0) TakeSignals();
       if (fds[1].revents != 0) ShowNews();
       if (fds[2].revents != 0) {
-        if (absl::Status s = lines_.Read(); !s.ok()) return s;
+        WEFT_RETURN_IF_ERROR(lines_.Read());
       }
       // A reader that has gone wants no more.
       if (!std::cout) return 0;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "chat/screen_control.h"
 #include "chat/signal_pipe.h"
 #include "chat/terminal.h"
@@ -44,16 +45,14 @@ absl::StatusOr<int> RunScreen(Chat& chat,
                               const std::vector<std::string>& warnings) {
   // First, so that ncurses leaves these signals alone.
   SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT});
-  absl::StatusOr<std::unique_ptr<Terminal>> terminal = Terminal::Open();
-  if (!terminal.ok()) return terminal.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Terminal> terminal, Terminal::Open());
   ScreenControl control(&chat, warnings);
   absl::Time drawn = absl::InfinitePast();
   bool changed = true, at_once = true;
   while (!control.ended()) {
     const absl::Duration since = absl::Now() - drawn;
     if (changed && (at_once || since >= kBetweenDraws)) {
-      (*terminal)->Show(
-          control.Draw((*terminal)->columns(), (*terminal)->rows()));
+      terminal->Show(control.Draw(terminal->columns(), terminal->rows()));
       drawn = absl::Now();
       changed = at_once = false;
     }
@@ -67,7 +66,7 @@ absl::StatusOr<int> RunScreen(Chat& chat,
     }
     if (sources.keys) {
       while (!control.ended()) {
-        const std::optional<KeyPress> press = (*terminal)->Next();
+        const std::optional<KeyPress> press = terminal->Next();
         if (!press) break;
         control.Press(press->key, press->text);
       }
@@ -76,13 +75,13 @@ absl::StatusOr<int> RunScreen(Chat& chat,
     while (const int signal = signals.Take()) {
       switch (signal) {
         case SIGWINCH:
-          (*terminal)->Resize();
+          terminal->Resize();
           break;
         case SIGTSTP:
-          (*terminal)->Suspend();
+          terminal->Suspend();
           break;
         case SIGCONT:
-          (*terminal)->Resume();
+          terminal->Resume();
           break;
         default:
           chat.Stop();

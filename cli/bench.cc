@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "base/allocation_counter.h"
 #include "base/first_largest.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "runtime/kernel_uses.h"
@@ -68,7 +69,7 @@ class Bench {
       Session session(engine_.plan(), &engine_.executor(), &engine_.cache(),
                       static_cast<int32_t>(slot));
       const auto start = std::chrono::steady_clock::now();
-      if (absl::Status s = session.Append(prompt_); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(session.Append(prompt_));
       seconds += Seconds(start);
     }
     return flags_.batch * flags_.prompt / std::max(seconds, 1e-9);
@@ -81,7 +82,7 @@ class Bench {
       contexts_.push_back(std::make_unique<Session>(
           engine_.plan(), &engine_.executor(), &engine_.cache(),
           static_cast<int32_t>(slot)));
-      if (absl::Status s = contexts_.back()->Append(tokens); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(contexts_.back()->Append(tokens));
     }
     return absl::OkStatus();
   }
@@ -137,14 +138,12 @@ class Bench {
 absl::Status AddLimits(Engine& engine, const Flags& flags,
                        const CompileFlags& compile, const CommonFlags& common,
                        Json* result) {
-  absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  absl::StatusOr<std::unique_ptr<ThreadPool>> threads =
-      ThreadPool::Create(engine.threads(), options->affinity);
-  if (!threads.ok()) return threads.status();
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, compile.ToOptions(common));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> threads,
+                        ThreadPool::Create(engine.threads(), options.affinity));
   const Plan& plan = engine.plan();
-  absl::StatusOr<Limits> limits = MeasureLimits(**threads, plan.options.isa);
-  if (!limits.ok()) return limits.status();
+  WEFT_ASSIGN_OR_RETURN(Limits limits,
+                        MeasureLimits(*threads, plan.options.isa));
   const auto known = [](double limit) {
     return limit > 0 ? Json(limit) : Json(nullptr);
   };
@@ -152,10 +151,10 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
     return limit > 0 ? Json(value / limit) : Json(nullptr);
   };
   Json& json = *result;
-  json["limits"] = {{"int8_ops", known(limits->int8_ops)},
-                    {"bf16_flops", known(limits->bf16_flops)},
-                    {"f32_flops", known(limits->f32_flops)},
-                    {"read_bytes_per_second", limits->read_bytes_per_second}};
+  json["limits"] = {{"int8_ops", known(limits.int8_ops)},
+                    {"bf16_flops", known(limits.bf16_flops)},
+                    {"f32_flops", known(limits.f32_flops)},
+                    {"read_bytes_per_second", limits.read_bytes_per_second}};
   const int64_t chunk = std::min(flags.prompt, plan.max_tokens());
   const double operations =
       json["prefill_tokens_per_second"]["median"].get<double>() / chunk *
@@ -170,11 +169,11 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
                                flags.depth + (flags.generate + 1) / 2})
                          .bytes;
   json["shares"] = {
-      {"prefill_of_int8_ops", share(operations, limits->int8_ops)},
-      {"prefill_of_bf16_flops", share(operations, limits->bf16_flops)},
-      {"prefill_of_f32_flops", share(operations, limits->f32_flops)},
+      {"prefill_of_int8_ops", share(operations, limits.int8_ops)},
+      {"prefill_of_bf16_flops", share(operations, limits.bf16_flops)},
+      {"prefill_of_f32_flops", share(operations, limits.f32_flops)},
       {"decode_of_read_bytes",
-       decodes ? share(bytes, limits->read_bytes_per_second) : Json(nullptr)}};
+       decodes ? share(bytes, limits.read_bytes_per_second) : Json(nullptr)}};
   return absl::OkStatus();
 }
 
@@ -215,16 +214,14 @@ void Print(const Json& json) {
 }
 
 absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
-  if (absl::Status s = Check(flags); !s.ok()) return s;
-  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
-  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  options->sequences = static_cast<int>(flags.batch);
-  options->progress = MakeProgress(common, "packing weights");
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Load(flags.model, *options);
-  if (!engine.ok()) return engine.status();
-  const Plan& plan = (*engine)->plan();
+  WEFT_RETURN_IF_ERROR(Check(flags));
+  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  options.sequences = static_cast<int>(flags.batch);
+  options.progress = MakeProgress(common, "packing weights");
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        Engine::Load(flags.model, options));
+  const Plan& plan = engine->plan();
   if (flags.batch > plan.max_tokens()) {
     return UsageError(absl::StrCat("--batch: the largest bucket takes ",
                                    plan.max_tokens(), " tokens in a step"));
@@ -240,7 +237,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
         "--prompt: an encoder looks at all tokens at once: at most ",
         plan.max_tokens()));
   }
-  Bench bench(engine->get(), flags);
+  Bench bench(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
   const int64_t runs = flags.repeat + 1;
@@ -248,11 +245,11 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
-      if (absl::Status s = bench.FillContexts(); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(bench.FillContexts());
     }
-    absl::StatusOr<double> rate = run < runs ? bench.Prefill() : bench.Decode();
-    if (!rate.ok()) return rate.status();
-    if (run % runs > 0) (run < runs ? prefill : decode).push_back(*rate);
+    WEFT_ASSIGN_OR_RETURN(double rate,
+                          run < runs ? bench.Prefill() : bench.Decode());
+    if (run % runs > 0) (run < runs ? prefill : decode).push_back(rate);
   }
   if (progress) progress(1.0);
   const auto rates = [](const std::vector<double>& all) -> Json {
@@ -262,9 +259,9 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   };
   Json json = {{"prefill_tokens_per_second", rates(prefill)},
                {"decode_tokens_per_second", rates(decode)},
-               {"load_seconds", (*engine)->load_seconds()},
+               {"load_seconds", engine->load_seconds()},
                {"peak_rss_bytes", PeakResidentBytes()},
-               {"threads", (*engine)->threads()},
+               {"threads", engine->threads()},
                {"isa", Name(plan.options.isa)},
                {"prompt", flags.prompt},
                {"generate", flags.generate},
@@ -274,11 +271,8 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
                {"allocations_per_decode_step",
                 static_cast<double>(bench.allocations()) / flags.generate}};
   if (flags.limits) {
-    if (absl::Status s =
-            AddLimits(**engine, flags, flags.compile, common, &json);
-        !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(
+        AddLimits(*engine, flags, flags.compile, common, &json));
   }
   if (flags.json) {
     PrintJson(json);

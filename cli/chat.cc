@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "chat/line_mode.h"
 #include "chat/screen.h"
 #include "chat/terminal_text.h"
@@ -41,26 +42,25 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
     const Flags& flags, const CommonFlags& common,
     std::vector<std::string>* warnings) {
   chat::Options options;
-  absl::StatusOr<SamplingOptions> sampling = flags.sampling.ToOptions();
-  if (!sampling.ok()) return sampling.status();
-  options.settings.sampling = *sampling;
+  WEFT_ASSIGN_OR_RETURN(SamplingOptions sampling, flags.sampling.ToOptions());
+  options.settings.sampling = sampling;
   options.settings.max_tokens = flags.tokens;
   options.system = flags.system;
   options.write_file = WriteFile;
-  absl::StatusOr<ContextOverflow> overflow = flags.compile.Overflow();
-  if (!overflow.ok()) return overflow.status();
-  if (*overflow == ContextOverflow::kShift) {
+  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
+  if (overflow == ContextOverflow::kShift) {
     return UsageError(
         "--context-overflow: chat knows stop alone: it leaves out the oldest "
         "turns when the context is full");
   }
-  absl::StatusOr<std::unique_ptr<Engine>> engine = LoadEngine(
-      flags.model, flags.compile, common, [&](EngineOptions* engine_options) {
-        if (flags.plain) engine_options->progress = nullptr;
-      });
-  if (!engine.ok()) return engine.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* engine_options) {
+                                     if (flags.plain)
+                                       engine_options->progress = nullptr;
+                                   }));
   std::string warning;
-  const Vocabulary& vocabulary = (*engine)->plan().vocabulary;
+  const Vocabulary& vocabulary = engine->plan().vocabulary;
   absl::StatusOr<ChatTemplate> chat_template =
       ChatTemplate::ForVocabulary(vocabulary, &warning);
   if (!chat_template.ok()) {
@@ -70,10 +70,9 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
   }
   if (!chat_template.ok()) return chat_template.status();
   if (!warning.empty()) warnings->push_back(Plain(warning));
-  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
-      Scheduler::Create(*std::move(engine), {});
-  if (!scheduler.ok()) return scheduler.status();
-  return chat::Chat::Create(*std::move(scheduler), *std::move(chat_template),
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
+                        Scheduler::Create(std::move(engine), {}));
+  return chat::Chat::Create(std::move(scheduler), *std::move(chat_template),
                             std::move(options));
 }
 
@@ -81,25 +80,24 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   // Before any thread is there.
   const bool wide = chat::UseUtf8Locale();
   std::vector<std::string> warnings;
-  absl::StatusOr<std::unique_ptr<chat::Chat>> chat =
-      MakeChat(flags, common, &warnings);
-  if (!chat.ok()) return chat.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<chat::Chat> chat,
+                        MakeChat(flags, common, &warnings));
   const bool random = flags.sampling.seed->count() == 0 &&
-                      (*chat)->settings().sampling.temperature > 0;
+                      chat->settings().sampling.temperature > 0;
   if (wide && HasScreen(flags)) {
-    const absl::StatusOr<int> code = chat::RunScreen(**chat, warnings);
+    const absl::StatusOr<int> code = chat::RunScreen(*chat, warnings);
     if (!absl::IsUnavailable(code.status())) return code;
     warnings.push_back(std::string(code.status().message()));
   }
   PrintWarnings(common, warnings);
   if (random && !common.quiet) {
-    std::cerr << "seed " << (*chat)->settings().sampling.seed << "\n";
+    std::cerr << "seed " << chat->settings().sampling.seed << "\n";
   }
   chat::LineModeOptions options;
   options.quiet = common.quiet;
   options.prompt = isatty(STDIN_FILENO) != 0;
   options.terminal = isatty(STDOUT_FILENO) != 0;
-  return chat::RunLineMode(**chat, options);
+  return chat::RunLineMode(*chat, options);
 }
 
 }  // namespace

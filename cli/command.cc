@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/output_path.h"
+#include "base/status.h"
 #include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
@@ -164,15 +165,14 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
   }
   if (matmul == "onednn") compile.matmul = MatmulChoice::kOneDnn;
   if (!buckets.empty()) {
-    absl::StatusOr<std::vector<int64_t>> sizes =
-        ParseNumbers(buckets, "--buckets", 1 << 16);
-    if (!sizes.ok()) return sizes.status();
-    for (size_t i = 0; i < sizes->size(); ++i) {
-      if ((*sizes)[i] < 1 || (i > 0 && (*sizes)[i] <= (*sizes)[i - 1])) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
+                          ParseNumbers(buckets, "--buckets", 1 << 16));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] < 1 || (i > 0 && sizes[i] <= sizes[i - 1])) {
         return UsageError("--buckets: want ascending numbers from 1");
       }
     }
-    compile.buckets = *std::move(sizes);
+    compile.buckets = std::move(sizes);
   }
   const std::optional<PlanStrategy> strategy = PlanStrategyFromName(planner);
   if (!strategy) {
@@ -236,10 +236,9 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
     return content.str();
   }
   // Through the mapping: it tells directories and missing files apart.
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
-      MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  const absl::Span<const uint8_t> bytes = (*file)->bytes();
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path));
+  const absl::Span<const uint8_t> bytes = file->bytes();
   return std::string(bytes.begin(), bytes.end());
 }
 
@@ -268,10 +267,9 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
 }
 
 absl::Status CheckCanWrite(const std::string& path) {
-  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
-  if (!place.ok()) return place.status();
+  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
   const std::string folder =
-      std::filesystem::path(place->target).parent_path().string();
+      std::filesystem::path(place.target).parent_path().string();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) {
     return absl::OkStatus();
   }
@@ -280,15 +278,14 @@ absl::Status CheckCanWrite(const std::string& path) {
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
-  if (!place.ok()) return place.status();
+  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
   // A device or a pipe takes the bytes as they come.
   const std::string& written_path =
-      place->special ? place->target : place->temporary;
+      place.special ? place.target : place.temporary;
   const RemoveOnInterrupt cleanup(path);
   const auto fail = [&] {
     const std::string reason = std::strerror(errno);
-    if (!place->special) std::remove(written_path.c_str());
+    if (!place.special) std::remove(written_path.c_str());
     return absl::UnavailableError(
         absl::StrCat("cannot write file: ", path, ": ", reason));
   };
@@ -297,8 +294,8 @@ absl::Status WriteFile(const std::string& path, absl::string_view content) {
   const bool written =
       std::fwrite(content.data(), 1, content.size(), file) == content.size();
   if (std::fclose(file) != 0 || !written) return fail();
-  if (place->special) return absl::OkStatus();
-  if (std::rename(written_path.c_str(), place->target.c_str()) != 0) {
+  if (place.special) return absl::OkStatus();
+  if (std::rename(written_path.c_str(), place.target.c_str()) != 0) {
     return fail();
   }
   return absl::OkStatus();
@@ -365,19 +362,18 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
     const std::string& model, const CompileFlags& compile,
     const CommonFlags& common,
     const std::function<void(EngineOptions*)>& adjust) {
-  if (absl::Status s = compile.CheckModel(model); !s.ok()) return s;
-  absl::StatusOr<EngineOptions> options = compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  const CompileOptions& chosen = options->model.compile;
+  WEFT_RETURN_IF_ERROR(compile.CheckModel(model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, compile.ToOptions(common));
+  const CompileOptions& chosen = options.model.compile;
   if (chosen.f16_compute == F16Compute::kBF16 &&
       !Includes(chosen.isa, Isa::kAvx512Bf16) && !common.quiet) {
     std::cerr << "weft: no bfloat16 arithmetic: instruction set "
               << Name(chosen.isa)
               << ": F16 and BF16 weights are multiplied in f32\n";
   }
-  options->progress = MakeProgress(common, "packing weights");
-  if (adjust) adjust(&*options);
-  return Engine::Load(model, *options);
+  options.progress = MakeProgress(common, "packing weights");
+  if (adjust) adjust(&options);
+  return Engine::Load(model, options);
 }
 
 }  // namespace weft

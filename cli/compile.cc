@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "runtime/cpus.h"
@@ -52,28 +53,24 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         absl::StrCat("compile: -o ", flags.output,
                      " is the model itself: choose another name"));
   }
-  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  absl::StatusOr<GgufFile> file = OpenModel(flags.model);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
   const RemoveOnInterrupt cleanup(flags.output);
   if (flags.weights == "reference") {
-    absl::Status s = SaveModelReference(*plan, *file, flags.model,
-                                        options->model, flags.output);
+    absl::Status s = SaveModelReference(plan, file, flags.model, options.model,
+                                        flags.output);
     if (!s.ok()) return s;
   } else {
     const int threads =
-        options->threads > 0 ? options->threads : DefaultThreads();
-    absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
-        ThreadPool::Create(threads, options->affinity);
-    if (!pool.ok()) return pool.status();
-    absl::Status s = SaveModelPlan(*plan, *file, flags.output, **pool,
+        options.threads > 0 ? options.threads : DefaultThreads();
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                          ThreadPool::Create(threads, options.affinity));
+    absl::Status s = SaveModelPlan(plan, file, flags.output, *pool,
                                    MakeProgress(common, "packing weights"));
     if (!s.ok()) return s;
   }
-  Print(*plan);
+  Print(plan);
   return kExitOk;
 }
 

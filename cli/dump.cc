@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_formats.h"
@@ -53,9 +54,8 @@ absl::StatusOr<LayerRange> ParseLayers(const std::string& text) {
 
 // Nodes of the range, of a model that has these blocks.
 absl::StatusOr<NodeFilter> Layers(const std::string& text, int blocks) {
-  absl::StatusOr<LayerRange> range = ParseLayers(text);
-  if (!range.ok()) return range.status();
-  const auto [first, last] = *range;
+  WEFT_ASSIGN_OR_RETURN(LayerRange range, ParseLayers(text));
+  const auto [first, last] = range;
   if (last < 0) return NodeFilter();
   if (last >= blocks) {
     return UsageError(absl::StrCat(
@@ -89,15 +89,14 @@ int BlocksOf(const GgufFile& file) {
 absl::StatusOr<std::string> Write(
     const Graph& graph, const Flags& flags,
     const std::optional<KernelOptions>& kernels = std::nullopt) {
-  absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(graph));
-  if (!show.ok()) return show.status();
+  WEFT_ASSIGN_OR_RETURN(NodeFilter show, Layers(flags.layers, BlocksOf(graph)));
   if (flags.format == "html") {
     PageOptions page;
     page.source = flags.from_text.empty() ? flags.model : flags.from_text;
-    page.show = *show;
+    page.show = show;
     return GraphPage(graph, kernels, page);
   }
-  return WriteGraph(graph, flags.format, *show);
+  return WriteGraph(graph, flags.format, show);
 }
 
 absl::Status NoBucket(int64_t tokens, const std::vector<int64_t>& buckets) {
@@ -124,9 +123,9 @@ class Pipeliner {
       : file_(file), options_(options), flags_(flags) {}
 
   absl::StatusOr<Graph> After(const std::string& pass) {
-    absl::StatusOr<Plan> plan = CompileModel(file_, options_, nullptr, pass);
-    if (!plan.ok()) return plan.status();
-    return PickBucket(*plan, flags_);
+    WEFT_ASSIGN_OR_RETURN(Plan plan,
+                          CompileModel(file_, options_, nullptr, pass));
+    return PickBucket(plan, flags_);
   }
 
   absl::StatusOr<Graph> Before(const std::string& pass) {
@@ -138,16 +137,16 @@ class Pipeliner {
     if (!previous.empty()) return After(previous);
     // As the loader wrote it.
     std::optional<Graph> first;
-    absl::StatusOr<Plan> plan = CompileModel(
-        file_, options_,
-        [&](const std::string& name, int64_t, const Graph& graph) {
-          if (name.empty()) first = graph.Compact();
-        },
-        pass);
-    if (!plan.ok()) return plan.status();
-    absl::StatusOr<Graph> bucket = PickBucket(*plan, flags_);
-    if (!bucket.ok()) return bucket.status();
-    first->bounds = bucket->bounds;
+    WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(
+                                         file_, options_,
+                                         [&](const std::string& name, int64_t,
+                                             const Graph& graph) {
+                                           if (name.empty())
+                                             first = graph.Compact();
+                                         },
+                                         pass));
+    WEFT_ASSIGN_OR_RETURN(Graph bucket, PickBucket(plan, flags_));
+    first->bounds = bucket.bounds;
     return *std::move(first);
   }
 
@@ -160,12 +159,11 @@ class Pipeliner {
 absl::StatusOr<std::string> Page(const GgufFile& file,
                                  const ModelOptions& options,
                                  const Flags& flags) {
-  absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(file));
-  if (!show.ok()) return show.status();
+  WEFT_ASSIGN_OR_RETURN(NodeFilter show, Layers(flags.layers, BlocksOf(file)));
   const std::vector<int64_t>& buckets = options.compile.buckets;
   PageOptions page;
   page.source = flags.model;
-  page.show = *show;
+  page.show = show;
   page.bucket = flags.has_bucket ? flags.bucket : buckets.back();
   page.stop_after = flags.after;
   page.stop_before = flags.before;
@@ -176,13 +174,12 @@ absl::StatusOr<std::string> Page(const GgufFile& file,
 }
 
 absl::StatusOr<std::string> FromText(const Flags& flags) {
-  absl::StatusOr<std::string> text = ReadTextFile(flags.from_text);
-  if (!text.ok()) return text.status();
+  WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.from_text));
   const auto in_file = [&](const absl::Status& s) {
     return absl::Status(s.code(),
                         absl::StrCat(flags.from_text, ": ", s.message()));
   };
-  absl::StatusOr<Graph> graph = Parse(*text);
+  absl::StatusOr<Graph> graph = Parse(text);
   if (!graph.ok()) return in_file(graph.status());
   if (absl::Status s = VerifyGraph(*graph); !s.ok()) return in_file(s);
   return Write(*graph, flags);
@@ -190,10 +187,9 @@ absl::StatusOr<std::string> FromText(const Flags& flags) {
 
 absl::StatusOr<std::string> FromModel(const Flags& flags,
                                       const CommonFlags& common) {
-  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
-  absl::StatusOr<EngineOptions> engine = flags.compile.ToOptions(common);
-  if (!engine.ok()) return engine.status();
-  ModelOptions options = engine->model;
+  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions engine, flags.compile.ToOptions(common));
+  ModelOptions options = engine.model;
   options.reads_weights = false;
   const bool inside =
       !flags.after.empty() || !flags.before.empty() || !flags.diff.empty();
@@ -209,42 +205,34 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
           " is a plan and holds the final graph only: give --source "
           "MODEL.gguf for --after, --before and --diff"));
     }
-    absl::StatusOr<Plan> loaded = LoadPlan(model, options);
-    if (!loaded.ok()) return loaded.status();
-    plan = *std::move(loaded);
-    absl::StatusOr<Graph> graph = PickBucket(*plan, flags);
-    if (!graph.ok()) return graph.status();
+    WEFT_ASSIGN_OR_RETURN(Plan loaded, LoadPlan(model, options));
+    plan = std::move(loaded);
+    WEFT_ASSIGN_OR_RETURN(Graph graph, PickBucket(*plan, flags));
     // A page can show the way to it.
     if (!inside && (flags.format != "html" || flags.source.empty())) {
-      return Write(*graph, flags, KernelOptionsOf(plan->options));
+      return Write(graph, flags, KernelOptionsOf(plan->options));
     }
     options = OptionsOf(*plan);
     model = flags.source;
   }
-  absl::StatusOr<GgufFile> file = OpenModel(model);
-  if (!file.ok()) return file.status();
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(model));
   if (plan) {
-    if (absl::Status s = CheckSource(*file, *plan, flags.model); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(CheckSource(file, *plan, flags.model));
   }
-  if (flags.format == "html") return Page(*file, options, flags);
-  Pipeliner pipeline(*file, options, flags);
+  if (flags.format == "html") return Page(file, options, flags);
+  Pipeliner pipeline(file, options, flags);
   if (!flags.diff.empty()) {
-    absl::StatusOr<NodeFilter> show = Layers(flags.layers, BlocksOf(*file));
-    if (!show.ok()) return show.status();
-    absl::StatusOr<Graph> before = pipeline.Before(flags.diff);
-    if (!before.ok()) return before.status();
-    absl::StatusOr<Graph> after = pipeline.After(flags.diff);
-    if (!after.ok()) return after.status();
-    return DiffGraphs(*before, *after, absl::StrCat("before ", flags.diff),
-                      absl::StrCat("after ", flags.diff), *show);
+    WEFT_ASSIGN_OR_RETURN(NodeFilter show,
+                          Layers(flags.layers, BlocksOf(file)));
+    WEFT_ASSIGN_OR_RETURN(Graph before, pipeline.Before(flags.diff));
+    WEFT_ASSIGN_OR_RETURN(Graph after, pipeline.After(flags.diff));
+    return DiffGraphs(before, after, absl::StrCat("before ", flags.diff),
+                      absl::StrCat("after ", flags.diff), show);
   }
-  absl::StatusOr<Graph> graph = flags.before.empty()
-                                    ? pipeline.After(flags.after)
-                                    : pipeline.Before(flags.before);
-  if (!graph.ok()) return graph.status();
-  return Write(*graph, flags);
+  WEFT_ASSIGN_OR_RETURN(Graph graph, flags.before.empty()
+                                         ? pipeline.After(flags.after)
+                                         : pipeline.Before(flags.before));
+  return Write(graph, flags);
 }
 
 absl::Status CheckFlags(const Flags& flags) {
@@ -258,13 +246,10 @@ absl::Status CheckFlags(const Flags& flags) {
       {"--diff", &flags.diff}};
   for (const auto& [flag, name] : passes) {
     if (name->empty()) continue;
-    if (absl::Status s = CheckPass(flag, *name); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckPass(flag, *name));
   }
-  if (absl::Status s =
-          CheckFormat(flags.format, flags.output, !flags.layers.empty());
-      !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(
+      CheckFormat(flags.format, flags.output, !flags.layers.empty()));
   if (!flags.diff.empty() && flags.format != "text") {
     return UsageError("--diff: a difference is text: leave out --format");
   }
@@ -277,14 +262,13 @@ absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,
     for (const PassEntry& pass : Pipeline()) std::cout << pass.name << "\n";
     return kExitOk;
   }
-  if (absl::Status s = CheckFlags(flags); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckFlags(flags));
   if (has_model == !flags.from_text.empty()) {
     return UsageError("dump: give either MODEL or --from-text FILE");
   }
-  absl::StatusOr<std::string> text =
-      has_model ? FromModel(flags, common) : FromText(flags);
-  if (!text.ok()) return text.status();
-  if (absl::Status s = WriteResult(flags.output, *text); !s.ok()) return s;
+  WEFT_ASSIGN_OR_RETURN(std::string text,
+                        has_model ? FromModel(flags, common) : FromText(flags));
+  WEFT_RETURN_IF_ERROR(WriteResult(flags.output, text));
   return kExitOk;
 }
 

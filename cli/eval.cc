@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/first_largest.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 #include "ops/pooling.h"
@@ -88,41 +89,39 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   for (const std::string& path :
        {flags.logits, flags.embedding, flags.hidden}) {
     if (path.empty()) continue;
-    if (absl::Status s = CheckCanWrite(path); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      LoadEngine(flags.model, flags.compile, common);
-  if (!engine.ok()) return engine.status();
-  const int64_t vocabulary = (*engine)->plan().model.vocabulary_size;
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common));
+  const int64_t vocabulary = engine->plan().model.vocabulary_size;
   std::vector<int32_t> tokens;
   if (flags.has_text) {
-    absl::StatusOr<std::vector<int32_t>> ids =
-        (*engine)->tokenizer().Encode(flags.text, {});
-    if (!ids.ok()) return ids.status();
-    tokens = *std::move(ids);
+    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                          engine->tokenizer().Encode(flags.text, {}));
+    tokens = std::move(ids);
   } else {
-    absl::StatusOr<std::vector<int64_t>> ids =
-        ParseNumbers(flags.tokens, "--tokens", vocabulary - 1);
-    if (!ids.ok()) return ids.status();
-    tokens.assign(ids->begin(), ids->end());
+    WEFT_ASSIGN_OR_RETURN(
+        std::vector<int64_t> ids,
+        ParseNumbers(flags.tokens, "--tokens", vocabulary - 1));
+    tokens.assign(ids.begin(), ids.end());
   }
   if (tokens.empty()) return UsageError("eval: there are no tokens");
-  if ((*engine)->plan().model.encoder) {
-    return EvalEncoder(flags, **engine, tokens);
+  if (engine->plan().model.encoder) {
+    return EvalEncoder(flags, *engine, tokens);
   }
   if (!flags.embedding.empty() || !flags.hidden.empty()) {
     return absl::InvalidArgumentError(
         "--embedding and --hidden: the model is no encoder: use --logits");
   }
-  absl::StatusOr<std::vector<int64_t>> positions =
-      Positions(flags.positions, static_cast<int64_t>(tokens.size()));
-  if (!positions.ok()) return positions.status();
+  WEFT_ASSIGN_OR_RETURN(
+      std::vector<int64_t> positions,
+      Positions(flags.positions, static_cast<int64_t>(tokens.size())));
 
   std::string rows;
   nlohmann::json argmax = nlohmann::json::array();
   nlohmann::json logprobs = nlohmann::json::array();
-  absl::Status status = (*engine)->Evaluate(
-      tokens, *positions, flags.chunk,
+  absl::Status status = engine->Evaluate(
+      tokens, positions, flags.chunk,
       [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
         if (!flags.logits.empty()) {
           rows.append(reinterpret_cast<const char*>(logits.data()),
@@ -130,10 +129,9 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
         }
         argmax.push_back(FirstLargest(logits));
         if (position + 1 < static_cast<int64_t>(tokens.size())) {
-          absl::StatusOr<double> p =
-              LogProbability(logits, tokens[position + 1]);
-          if (!p.ok()) return p.status();
-          logprobs.push_back(*p);
+          WEFT_ASSIGN_OR_RETURN(double p,
+                                LogProbability(logits, tokens[position + 1]));
+          logprobs.push_back(p);
         } else {
           logprobs.push_back(nullptr);
         }
@@ -141,17 +139,17 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
       });
   if (!status.ok()) return status;
   if (!flags.logits.empty()) {
-    if (absl::Status s = WriteFile(flags.logits, rows); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(WriteFile(flags.logits, rows));
   }
   if (flags.json) {
     const nlohmann::json result = {{"tokens", tokens},
-                                   {"positions", *positions},
+                                   {"positions", positions},
                                    {"argmax", argmax},
                                    {"logprob_of_next", logprobs}};
     std::cout << result.dump() << "\n";
   } else {
-    for (size_t i = 0; i < positions->size(); ++i) {
-      std::cout << (*positions)[i] << " " << tokens[(*positions)[i]] << " "
+    for (size_t i = 0; i < positions.size(); ++i) {
+      std::cout << positions[i] << " " << tokens[positions[i]] << " "
                 << argmax[i] << " " << logprobs[i] << "\n";
     }
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_summary.h"
@@ -32,10 +33,9 @@ std::string Hash(absl::Span<const uint8_t> bytes) {
 // Of the file as it lies on disk; of a split model, of the part named.
 absl::StatusOr<std::string> HashOfFile(const std::string& path) {
   if (path.empty()) return Hash(DefaultModel());
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
-      MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  return Hash((*file)->bytes());
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path));
+  return Hash(file->bytes());
 }
 
 Json ModelJson(const ModelInfo& model) {
@@ -114,52 +114,45 @@ void Print(const Json& result, const GgufFile* file) {
 }
 
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
-  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
   if (flags.check) {
     if (!IsPlanFile(flags.model)) {
       // One that cannot be read has an error of its own.
-      absl::StatusOr<GgufFile> model = OpenModel(flags.model);
-      if (!model.ok()) return model.status();
-      return UsageError(absl::StrCat("--check: ", model->path(),
+      WEFT_ASSIGN_OR_RETURN(GgufFile model, OpenModel(flags.model));
+      return UsageError(absl::StrCat("--check: ", model.path(),
                                      " is no plan: only plans have checksums"));
     }
-    if (absl::Status s = CheckPlanAndModel(flags.model); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckPlanAndModel(flags.model));
   }
-  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  const int threads =
-      options->threads > 0 ? options->threads : DefaultThreads();
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   std::optional<GgufFile> file;
   ModelInfo model;
   Json plan_json, memory_json;
-  options->model.reads_weights = false;
+  options.model.reads_weights = false;
   if (IsPlanFile(flags.model)) {
-    absl::StatusOr<Plan> plan = LoadPlan(flags.model, options->model);
-    if (!plan.ok()) return plan.status();
-    model = plan->model;
-    plan_json = PlanJson(*plan, threads, flags.kernels);
-    memory_json = MemoryJson(*plan, threads);
+    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(flags.model, options.model));
+    model = plan.model;
+    plan_json = PlanJson(plan, threads, flags.kernels);
+    memory_json = MemoryJson(plan, threads);
   } else {
-    absl::StatusOr<GgufFile> opened = OpenModel(flags.model);
-    if (!opened.ok()) return opened.status();
-    file = *std::move(opened);
+    WEFT_ASSIGN_OR_RETURN(GgufFile opened, OpenModel(flags.model));
+    file = std::move(opened);
     if (file->tensors().empty() &&
         file->FindValue("tokenizer.ggml.tokens") != nullptr) {
       model = VocabularyInfo(*file);
     } else {
-      absl::StatusOr<Plan> plan = CompileModel(*file, options->model);
-      if (!plan.ok()) return plan.status();
-      model = plan->model;
-      plan_json = PlanJson(*plan, threads, flags.kernels);
-      memory_json = MemoryJson(*plan, threads);
+      WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(*file, options.model));
+      model = plan.model;
+      plan_json = PlanJson(plan, threads, flags.kernels);
+      memory_json = MemoryJson(plan, threads);
     }
   }
   Json result;
   result["model"] = ModelJson(model);
   if (flags.hash) {
-    absl::StatusOr<std::string> hash = HashOfFile(flags.model);
-    if (!hash.ok()) return hash.status();
-    result["model"]["xxh3"] = *hash;
+    WEFT_ASSIGN_OR_RETURN(std::string hash, HashOfFile(flags.model));
+    result["model"]["xxh3"] = hash;
   }
   result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
   result["memory"] = std::move(memory_json);

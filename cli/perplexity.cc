@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -45,9 +46,9 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
   return engine.Evaluate(
       window, positions, chunk,
       [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
-        absl::StatusOr<double> p = LogProbability(logits, window[position + 1]);
-        if (!p.ok()) return p.status();
-        total->nll -= *p;
+        WEFT_ASSIGN_OR_RETURN(double p,
+                              LogProbability(logits, window[position + 1]));
+        total->nll -= p;
         ++total->tokens;
         return absl::OkStatus();
       });
@@ -55,27 +56,25 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
 
 absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   if (flags.stride < 0) return UsageError("--stride: want a number from 1");
-  absl::StatusOr<std::string> text = ReadTextFile(flags.file);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      LoadEngine(flags.model, flags.compile, common);
-  if (!engine.ok()) return engine.status();
-  if (absl::Status s = CheckGenerates((*engine)->plan()); !s.ok()) return s;
-  const Tokenizer& tokenizer = (*engine)->tokenizer();
+  WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common));
+  WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
+  const Tokenizer& tokenizer = engine->tokenizer();
   EncodeOptions plain;
   plain.add_special = false;
   plain.parse_special = false;
-  absl::StatusOr<std::vector<int32_t>> ids = tokenizer.Encode(*text, plain);
-  if (!ids.ok()) return ids.status();
+  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                        tokenizer.Encode(text, plain));
   std::vector<int32_t> head;
   if (tokenizer.add_bos()) head.push_back(tokenizer.bos());
-  const int64_t count = static_cast<int64_t>(ids->size());
+  const int64_t count = static_cast<int64_t>(ids.size());
   const int64_t length =
-      (*engine)->plan().context() - static_cast<int64_t>(head.size());
+      engine->plan().context() - static_cast<int64_t>(head.size());
   const int64_t stride =
       flags.stride > 0 ? flags.stride : std::max<int64_t>(1, length / 2);
   // The first token of a window can only be foretold from BOS.
-  const int64_t most = (*engine)->plan().context() - 1;
+  const int64_t most = engine->plan().context() - 1;
   if (stride > most) {
     return UsageError(absl::StrCat("--stride: want at most ", most,
                                    ": the context is ", most + 1));
@@ -92,11 +91,9 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   for (int64_t begin = 0; counted < count; begin += stride) {
     const int64_t end = std::min(count, begin + length);
     std::vector<int32_t> window = head;
-    window.insert(window.end(), ids->begin() + begin, ids->begin() + end);
+    window.insert(window.end(), ids.begin() + begin, ids.begin() + end);
     const int64_t first = static_cast<int64_t>(head.size()) + counted - begin;
-    if (absl::Status s = Score(**engine, window, first, &total); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(Score(*engine, window, first, &total));
     counted = end;
     if (progress) progress(static_cast<double>(end) / count);
   }

@@ -1,6 +1,7 @@
 #include "cli/pipeline_page.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "cli/html/page.h"
 #include "cli/html/program_data.h"
 
@@ -47,10 +48,10 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
     shown.bounds.tokens = shown.bounds.rows = page.bucket;
     data.Add(label, shown);
   };
-  absl::StatusOr<Plan> plan = CompileModel(
-      file, options, observe,
-      page.stop_before.empty() ? page.stop_after : page.stop_before);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(
+      Plan plan, CompileModel(file, options, observe,
+                              page.stop_before.empty() ? page.stop_after
+                                                       : page.stop_before));
   return HtmlPage(data.ToJson());
 }
 

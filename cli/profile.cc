@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/first_largest.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "graph/listing.h"
@@ -50,17 +51,14 @@ absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
   absl::Span<const int32_t> left = prompt;
   while (!left.empty()) {
     const absl::Span<const int32_t> part = left.subspan(0, plan.max_tokens());
-    if (absl::Status s = step("prefill", part); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(step("prefill", part));
     left.remove_prefix(part.size());
   }
   const int64_t generate = plan.model.encoder ? 0 : flags.generate;
   for (int64_t i = 0; i < generate; ++i) {
     const absl::Span<const float> logits = session.logits();
     const int32_t next = static_cast<int32_t>(FirstLargest(logits));
-    if (absl::Status s = step("decode", absl::MakeConstSpan(&next, 1));
-        !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(step("decode", absl::MakeConstSpan(&next, 1)));
   }
   return absl::OkStatus();
 }
@@ -214,62 +212,60 @@ absl::Status Check(const Flags& flags) {
 
 absl::StatusOr<int> ProfileCommand(const Flags& flags,
                                    const CommonFlags& common) {
-  if (absl::Status s = Check(flags); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(Check(flags));
   if (!flags.trace.empty()) {
-    if (absl::Status s = CheckCanWrite(flags.trace); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.trace));
   }
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      LoadEngine(flags.model, flags.compile, common);
-  if (!engine.ok()) return engine.status();
-  const Plan& plan = (*engine)->plan();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common));
+  const Plan& plan = engine->plan();
   if (flags.prompt + flags.generate > plan.context()) {
     return UsageError(absl::StrCat(
         "profile: --prompt and --generate together must fit the context of ",
         plan.context(), " positions: choose less, or a larger --context"));
   }
-  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
-  if (!options.ok()) return options.status();
-  absl::StatusOr<std::unique_ptr<ThreadPool>> threads =
-      ThreadPool::Create((*engine)->threads(), options->affinity);
-  if (!threads.ok()) return threads.status();
-  absl::StatusOr<Limits> limits = MeasureLimits(**threads, plan.options.isa);
-  if (!limits.ok()) return limits.status();
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<ThreadPool> threads,
+      ThreadPool::Create(engine->threads(), options.affinity));
+  WEFT_ASSIGN_OR_RETURN(Limits limits,
+                        MeasureLimits(*threads, plan.options.isa));
 
   // First what is not counted: it pays for the first touch of memory.
   // Threads are watched for the trace alone: it costs a little.
-  Profiler warm_up, profiler(flags.trace.empty() ? 0 : (*engine)->threads());
-  (*engine)->executor().Observe(&warm_up);
-  absl::Status ran = RunSteps(**engine, flags, &warm_up);
-  (*engine)->executor().Observe(&profiler);
-  if (ran.ok()) ran = RunSteps(**engine, flags, &profiler);
-  (*engine)->executor().Observe(nullptr);
+  Profiler warm_up, profiler(flags.trace.empty() ? 0 : engine->threads());
+  engine->executor().Observe(&warm_up);
+  absl::Status ran = RunSteps(*engine, flags, &warm_up);
+  engine->executor().Observe(&profiler);
+  if (ran.ok()) ran = RunSteps(*engine, flags, &profiler);
+  engine->executor().Observe(nullptr);
   if (!ran.ok()) return ran;
 
   if (!flags.trace.empty()) {
     const std::string text =
-        TraceOf(profiler, *limits)
+        TraceOf(profiler, limits)
             .dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (absl::Status s = WriteFile(flags.trace, text); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(WriteFile(flags.trace, text));
   }
   const std::vector<Phase> phases = PhasesOf(profiler.steps());
-  Json json = {{"threads", (*engine)->threads()},
+  Json json = {{"threads", engine->threads()},
                {"isa", Name(plan.options.isa)},
                {"limits",
-                {{"int8_ops", Share(limits->int8_ops, 1)},
-                 {"bf16_flops", Share(limits->bf16_flops, 1)},
-                 {"f32_flops", Share(limits->f32_flops, 1)},
-                 {"read_bytes_per_second", limits->read_bytes_per_second}}}};
+                {{"int8_ops", Share(limits.int8_ops, 1)},
+                 {"bf16_flops", Share(limits.bf16_flops, 1)},
+                 {"f32_flops", Share(limits.f32_flops, 1)},
+                 {"read_bytes_per_second", limits.read_bytes_per_second}}}};
   json["phases"] = Json::array();
   if (!flags.json) {
     std::cout << absl::StreamFormat(
         "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
         "Gop/s, reading %.1f GB/s\n",
-        (*engine)->threads(), limits->int8_ops / 1e9, limits->bf16_flops / 1e9,
-        limits->f32_flops / 1e9, limits->read_bytes_per_second / 1e9);
+        engine->threads(), limits.int8_ops / 1e9, limits.bf16_flops / 1e9,
+        limits.f32_flops / 1e9, limits.read_bytes_per_second / 1e9);
   }
   for (const Phase& phase : phases) {
     const auto rows = [&](ProfileBy by) {
-      return Summarize(profiler.steps(), phase.name, by, *limits);
+      return Summarize(profiler.steps(), phase.name, by, limits);
     };
     ProfileRow total;
     for (const ProfileRow& row : rows(ProfileBy::kOp)) {

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -43,21 +44,17 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   GenerateRequest request;
   request.prompt = flags.has_prompt ? flags.prompt : kDefaultPrompt;
   if (flags.has_file) {
-    absl::StatusOr<std::string> text = ReadTextFile(flags.file);
-    if (!text.ok()) return text.status();
-    request.prompt = *std::move(text);
+    WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
+    request.prompt = std::move(text);
   }
   request.max_tokens = flags.tokens;
-  absl::StatusOr<SamplingOptions> sampling = flags.sampling.ToOptions();
-  if (!sampling.ok()) return sampling.status();
-  request.sampling = *sampling;
-  absl::StatusOr<ContextOverflow> overflow = flags.compile.Overflow();
-  if (!overflow.ok()) return overflow.status();
-  request.overflow = *overflow;
+  WEFT_ASSIGN_OR_RETURN(SamplingOptions sampling, flags.sampling.ToOptions());
+  request.sampling = sampling;
+  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
+  request.overflow = overflow;
 
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      LoadEngine(flags.model, flags.compile, common);
-  if (!engine.ok()) return engine.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common));
   absl::StatusOr<GenerateResult> result = GenerateResult();
   // Not before it is clear that the prompt is taken: an error stands alone.
   bool logged = common.quiet;
@@ -66,8 +63,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
     logged = true;
   };
   {
-    const CancelOnInterrupt cancel(engine->get());
-    result = (*engine)->Generate(request, [&](absl::string_view text) {
+    const CancelOnInterrupt cancel(engine.get());
+    result = engine->Generate(request, [&](absl::string_view text) {
       log_once();
       if (!flags.json) std::cout << text << std::flush;
       // A reader that has gone stops it too.
@@ -99,7 +96,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
       std::cerr << absl::StreamFormat(
           "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s, "
           "stopped by %s\n",
-          (*engine)->load_seconds(), result->prompt_tokens.size(), prefill,
+          engine->load_seconds(), result->prompt_tokens.size(), prefill,
           result->tokens.size(), decode, Name(result->stop_reason));
     }
   }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -67,9 +68,8 @@ class ServerThread {
 
 absl::StatusOr<ApiKeys> ReadKeys(const std::string& path) {
   if (path.empty()) return ApiKeys();
-  absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<ApiKeys> keys = ApiKeys::Parse(*text);
+  WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
+  absl::StatusOr<ApiKeys> keys = ApiKeys::Parse(text);
   if (keys.ok()) return keys;
   return absl::InvalidArgumentError(
       absl::StrCat("API keys: ", path, ": ", keys.status().message()));
@@ -109,13 +109,15 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                       const CommonFlags& common) {
-  absl::StatusOr<std::unique_ptr<Engine>> engine = LoadEngine(
-      flags.model, flags.compile, common, [&](EngineOptions* options) {
-        options->sequences = flags.slots;
-        options->kv_pages = (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
-      });
-  if (!engine.ok()) return engine.status();
-  const Vocabulary& vocabulary = (*engine)->plan().vocabulary;
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     options->sequences = flags.slots;
+                                     options->kv_pages =
+                                         (flags.kv_tokens + kPageTokens - 1) /
+                                         kPageTokens;
+                                   }));
+  const Vocabulary& vocabulary = engine->plan().vocabulary;
   std::string warning;
   absl::StatusOr<ChatTemplate> chat_template =
       ChatTemplate::ForVocabulary(vocabulary, &warning);
@@ -128,19 +130,18 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   }
   if (!warning.empty()) PrintWarnings(common, {warning});
   ServedModel model;
-  model.id = ModelName(flags, (*engine)->plan());
+  model.id = ModelName(flags, engine->plan());
   model.created = absl::ToUnixSeconds(absl::Now());
   model.tool_custom = ToolCustomOf(chat_template->source());
   model.chat_template =
       std::make_unique<const ChatTemplate>(*std::move(chat_template));
-  if ((*engine)->plan().model.encoder) {
-    model.encoder = *std::move(engine);
+  if (engine->plan().model.encoder) {
+    model.encoder = std::move(engine);
     return model;
   }
-  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
-      Scheduler::Create(*std::move(engine), flags.scheduler);
-  if (!scheduler.ok()) return scheduler.status();
-  model.scheduler = *std::move(scheduler);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
+                        Scheduler::Create(std::move(engine), flags.scheduler));
+  model.scheduler = std::move(scheduler);
   model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
   return model;
 }
@@ -156,22 +157,18 @@ void Drain(const ServedModel& model, absl::Duration time,
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
-  absl::StatusOr<ContextOverflow> overflow = flags.compile.Overflow();
-  if (!overflow.ok()) return overflow.status();
-  if (*overflow == ContextOverflow::kShift) {
+  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
+  if (overflow == ContextOverflow::kShift) {
     return UsageError(
         "--context-overflow: serve knows stop alone: texts end where the "
         "context does");
   }
-  absl::StatusOr<ApiKeys> keys = ReadKeys(flags.api_key_file);
-  if (!keys.ok()) return keys.status();
-  const bool open = keys->empty();
+  WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
+  const bool open = keys.empty();
   Service service(ToServiceLimits(flags));
-  HttpServer server(ToHttpOptions(flags), *std::move(keys));
+  HttpServer server(ToHttpOptions(flags), std::move(keys));
   service.AddRoutes(&server);
-  if (absl::Status s = server.Listen(flags.host, flags.port); !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(server.Listen(flags.host, flags.port));
   if (open && !server.loopback()) {
     PrintWarnings(common,
                   {absl::StrCat("anybody who reaches ", flags.host,
@@ -179,10 +176,9 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   server.SetRefusal("the model is being loaded");
   const ServerThread thread(&server);
-  absl::StatusOr<ServedModel> model = LoadModel(flags, common);
-  if (!model.ok()) return model.status();
-  const std::string name = model->id;
-  service.SetModel(*std::move(model));
+  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
+  const std::string name = model.id;
+  service.SetModel(std::move(model));
   WaitForInterrupt interrupt;
   server.SetRefusal("");
   std::cout << "http://"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "loaders/model_shape.h"
@@ -33,13 +34,12 @@ absl::StatusOr<int> Synth(const Flags& flags, const CommonFlags& common) {
     return UsageError(s.message());
   }
   const RemoveOnInterrupt cleanup(flags.output);
-  absl::StatusOr<SynthesizeReport> report =
-      SynthesizeModel(options, flags.output);
-  if (!report.ok()) return report.status();
-  PrintWarnings(common, report->warnings);
+  WEFT_ASSIGN_OR_RETURN(SynthesizeReport report,
+                        SynthesizeModel(options, flags.output));
+  PrintWarnings(common, report.warnings);
   std::cout << absl::StreamFormat("%s: %d parameters, tensor data %d bytes\n",
-                                  flags.output, report->parameters,
-                                  report->tensor_bytes);
+                                  flags.output, report.parameters,
+                                  report.tensor_bytes);
   return kExitOk;
 }
 

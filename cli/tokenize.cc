@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "loaders/vocabulary.h"
@@ -23,15 +24,12 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
   if (IsPlanFile(path)) {
     ModelOptions options = DefaultModelOptions();
     options.reads_weights = false;
-    absl::StatusOr<Plan> plan = LoadPlan(path, options);
-    if (!plan.ok()) return plan.status();
-    return Tokenizer::Create(std::move(plan->vocabulary));
+    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options));
+    return Tokenizer::Create(std::move(plan.vocabulary));
   }
-  absl::StatusOr<GgufFile> file = OpenModel(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<Vocabulary> vocabulary = ReadVocabulary(*file);
-  if (!vocabulary.ok()) return vocabulary.status();
-  return Tokenizer::Create(*std::move(vocabulary));
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(path));
+  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file));
+  return Tokenizer::Create(std::move(vocabulary));
 }
 
 // A token's text, or the array of its bytes where they are no whole characters.
@@ -48,52 +46,48 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
   }
   std::string text = flags.text;
   if (flags.has_file) {
-    absl::StatusOr<std::string> content = ReadTextFile(flags.file);
-    if (!content.ok()) return content.status();
-    text = *std::move(content);
+    WEFT_ASSIGN_OR_RETURN(std::string content, ReadTextFile(flags.file));
+    text = std::move(content);
   }
-  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      OpenTokenizer(flags.model);
-  if (!tokenizer.ok()) return tokenizer.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
+                        OpenTokenizer(flags.model));
   EncodeOptions options;
   options.add_special = !flags.no_bos;
   options.parse_special = !flags.no_special;
   bool bos_in_text = false;
-  absl::StatusOr<std::vector<int32_t>> ids =
-      (*tokenizer)->Encode(text, options, &bos_in_text);
-  if (!ids.ok()) return ids.status();
+  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                        tokenizer->Encode(text, options, &bos_in_text));
   if (bos_in_text && !common.quiet) {
     std::cerr << "weft: the text begins with BOS itself: no second one was "
                  "added\n";
   }
   if (!flags.json) {
-    std::cout << absl::StrJoin(*ids, ",") << "\n";
+    std::cout << absl::StrJoin(ids, ",") << "\n";
     return kExitOk;
   }
   nlohmann::ordered_json pieces = nlohmann::ordered_json::array();
-  for (int32_t id : *ids) {
-    pieces.push_back(PieceJson((*tokenizer)->TokenToBytes(id)));
+  for (int32_t id : ids) {
+    pieces.push_back(PieceJson(tokenizer->TokenToBytes(id)));
   }
-  PrintJson({{"tokens", *ids}, {"pieces", std::move(pieces)}});
+  PrintJson({{"tokens", ids}, {"pieces", std::move(pieces)}});
   return kExitOk;
 }
 
 absl::StatusOr<int> Detokenize(const Flags& flags) {
-  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      OpenTokenizer(flags.model);
-  if (!tokenizer.ok()) return tokenizer.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
+                        OpenTokenizer(flags.model));
   std::vector<int32_t> ids;
   if (!flags.ids.empty()) {
-    absl::StatusOr<std::vector<int64_t>> numbers =
-        ParseNumbers(flags.ids, "IDS", (*tokenizer)->vocabulary_size() - 1);
-    if (!numbers.ok()) return numbers.status();
-    ids.assign(numbers->begin(), numbers->end());
+    WEFT_ASSIGN_OR_RETURN(
+        std::vector<int64_t> numbers,
+        ParseNumbers(flags.ids, "IDS", tokenizer->vocabulary_size() - 1));
+    ids.assign(numbers.begin(), numbers.end());
   }
   DecodeOptions options;
   options.skip_special = !flags.special;
-  absl::StatusOr<std::string> bytes = (*tokenizer)->DecodeBytes(ids, options);
-  if (!bytes.ok()) return bytes.status();
-  std::cout << *bytes << "\n";
+  WEFT_ASSIGN_OR_RETURN(std::string bytes,
+                        tokenizer->DecodeBytes(ids, options));
+  std::cout << bytes << "\n";
   return kExitOk;
 }
 

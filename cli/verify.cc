@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "graph/text_format.h"
@@ -46,25 +47,28 @@ absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
   std::optional<PassChecker> checker;
   const size_t all = Pipeline().size();
   size_t done = 0;
-  absl::StatusOr<Plan> plan = CompileModel(
-      file, options,
-      [&](const std::string& pass, int64_t bucket, const Graph& graph) {
-        if (!checker) {
-          const Value& logits = graph.value(graph.outputs()[0].second);
-          const int64_t vocabulary = logits.type.shape[1].value;
-          const int64_t positions =
-              std::min<int64_t>(flags.tokens, graph.bounds.context);
-          checker.emplace(
-              evaluator, TokenInputs(RandomTokens(positions, vocabulary), 0),
-              Bounds{positions, positions,
-                     (positions + kPageTokens - 1) / kPageTokens * kPageTokens},
-              options.compile.f16_compute);
-        }
-        if (progress) progress(std::min(1.0, 0.5 * done++ / all));
-        checker->Look(pass, bucket, graph);
-      });
-  if (!plan.ok()) return plan.status();
-  if (absl::Status s = checker->status(); !s.ok()) return s;
+  WEFT_ASSIGN_OR_RETURN(
+      Plan plan,
+      CompileModel(
+          file, options,
+          [&](const std::string& pass, int64_t bucket, const Graph& graph) {
+            if (!checker) {
+              const Value& logits = graph.value(graph.outputs()[0].second);
+              const int64_t vocabulary = logits.type.shape[1].value;
+              const int64_t positions =
+                  std::min<int64_t>(flags.tokens, graph.bounds.context);
+              checker.emplace(
+                  evaluator,
+                  TokenInputs(RandomTokens(positions, vocabulary), 0),
+                  Bounds{positions, positions,
+                         (positions + kPageTokens - 1) / kPageTokens *
+                             kPageTokens},
+                  options.compile.f16_compute);
+            }
+            if (progress) progress(std::min(1.0, 0.5 * done++ / all));
+            checker->Look(pass, bucket, graph);
+          }));
+  WEFT_RETURN_IF_ERROR(checker->status());
   report->passes = checker->checks();
   return plan;
 }
@@ -123,12 +127,10 @@ absl::StatusOr<std::vector<NodeFault>> CheckWeights(const Plan& plan,
     } else {
       // One at a time: together they take as much memory as the model.
       ReferenceEvaluator evaluator;
-      absl::StatusOr<ContentPointer> a = evaluator.Weight(found);
-      if (!a.ok()) return a.status();
-      absl::StatusOr<ContentPointer> b =
-          evaluator.Weight(want_graph.value(other));
-      if (!b.ok()) return b.status();
-      if (!(**a == **b)) fault = "differs from what the source gives";
+      WEFT_ASSIGN_OR_RETURN(ContentPointer a, evaluator.Weight(found));
+      WEFT_ASSIGN_OR_RETURN(ContentPointer b,
+                            evaluator.Weight(want_graph.value(other)));
+      if (!(*a == *b)) fault = "differs from what the source gives";
     }
     if (!fault.empty()) {
       faults.push_back({graph.bounds.tokens, found.name, "weight", "", fault});
@@ -225,9 +227,8 @@ absl::Status Verdict(const Report& report) {
 }
 
 absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
-  if (absl::Status s = flags.compile.CheckModel(flags.model); !s.ok()) return s;
-  absl::StatusOr<EngineOptions> options = flags.compile.ToOptions(common);
-  if (!options.ok()) return options.status();
+  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   const bool is_plan = IsPlanFile(flags.model);
   if (is_plan && flags.source.empty()) {
     return UsageError(absl::StrCat(
@@ -242,48 +243,39 @@ absl::StatusOr<int> Verify(const Flags& flags, const CommonFlags& common) {
   Report report;
   ReferenceEvaluator evaluator;
   std::optional<Plan> plan;
-  ModelOptions model_options = options->model;
+  ModelOptions model_options = options.model;
   if (is_plan) {
-    absl::StatusOr<Plan> loaded = LoadPlan(flags.model, options->model);
-    if (!loaded.ok()) return loaded.status();
-    plan = *std::move(loaded);
+    WEFT_ASSIGN_OR_RETURN(Plan loaded, LoadPlan(flags.model, options.model));
+    plan = std::move(loaded);
     model_options = OptionsOf(*plan);
   }
-  absl::StatusOr<GgufFile> file =
-      OpenModel(is_plan ? flags.source : flags.model);
-  if (!file.ok()) return file.status();
+  WEFT_ASSIGN_OR_RETURN(GgufFile file,
+                        OpenModel(is_plan ? flags.source : flags.model));
   if (plan) {
-    if (absl::Status s = CheckSource(*file, *plan, flags.model); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(CheckSource(file, *plan, flags.model));
   }
-  absl::StatusOr<Plan> compiled =
-      CheckPasses(*file, model_options, flags, &evaluator, progress, &report);
-  if (!compiled.ok()) return compiled.status();
+  WEFT_ASSIGN_OR_RETURN(
+      Plan compiled,
+      CheckPasses(file, model_options, flags, &evaluator, progress, &report));
   if (plan) {
-    if (absl::Status s = CheckGraphs(*plan, *compiled, flags.model); !s.ok()) {
-      return s;
-    }
-    absl::StatusOr<std::vector<NodeFault>> faults =
-        CheckWeights(*plan, *compiled);
-    if (!faults.ok()) return faults.status();
-    report.nodes.faults = *std::move(faults);
+    WEFT_RETURN_IF_ERROR(CheckGraphs(*plan, compiled, flags.model));
+    WEFT_ASSIGN_OR_RETURN(std::vector<NodeFault> faults,
+                          CheckWeights(*plan, compiled));
+    report.nodes.faults = std::move(faults);
   } else {
-    plan = *std::move(compiled);
+    plan = std::move(compiled);
   }
-  const int threads =
-      options->threads > 0 ? options->threads : DefaultThreads();
-  absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
-      ThreadPool::Create(threads, options->affinity);
-  if (!pool.ok()) return pool.status();
-  if (absl::Status s = MakeWeights(*plan, **pool); !s.ok()) return s;
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                        ThreadPool::Create(threads, options.affinity));
+  WEFT_RETURN_IF_ERROR(MakeWeights(*plan, *pool));
   const int64_t tokens = std::min(flags.tokens, plan->context());
-  absl::StatusOr<NodeReport> nodes =
+  WEFT_ASSIGN_OR_RETURN(
+      NodeReport nodes,
       CheckNodes(*plan, RandomTokens(tokens, plan->model.vocabulary_size),
-                 **pool, &evaluator);
-  if (!nodes.ok()) return nodes.status();
-  report.nodes.checks = std::move(nodes->checks);
-  for (NodeFault& fault : nodes->faults) {
+                 *pool, &evaluator));
+  report.nodes.checks = std::move(nodes.checks);
+  for (NodeFault& fault : nodes.faults) {
     report.nodes.faults.push_back(std::move(fault));
   }
   if (progress) progress(1.0);

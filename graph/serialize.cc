@@ -1,6 +1,7 @@
 #include "graph/serialize.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -102,17 +103,16 @@ absl::StatusOr<Attributes> ReadAttributes(const NodeProto& proto,
 }
 
 absl::Status ReadSource(const SourceProto& proto, Graph* graph) {
-  absl::StatusOr<ValueType> type = ReadType(proto.type(), proto.name());
-  if (!type.ok()) return type.status();
+  WEFT_ASSIGN_OR_RETURN(ValueType type, ReadType(proto.type(), proto.name()));
   switch (proto.kind()) {
     case SourceProto::INPUT:
-      graph->AddInput(proto.name(), *std::move(type));
+      graph->AddInput(proto.name(), std::move(type));
       return absl::OkStatus();
     case SourceProto::WEIGHT:
-      graph->AddWeight(proto.name(), *std::move(type), {});
+      graph->AddWeight(proto.name(), std::move(type), {});
       return absl::OkStatus();
     case SourceProto::STATE:
-      graph->AddState(proto.name(), *std::move(type));
+      graph->AddState(proto.name(), std::move(type));
       return absl::OkStatus();
     default:
       return Bad(proto.name(), absl::StrCat("unknown kind ", proto.kind()));
@@ -133,15 +133,13 @@ absl::Status ReadNode(const NodeProto& proto, Graph* graph) {
   }
   std::vector<ValueType> types;
   for (const ResultProto& result : proto.results()) {
-    absl::StatusOr<ValueType> type = ReadType(result.type(), where);
-    if (!type.ok()) return type.status();
-    types.push_back(*std::move(type));
+    WEFT_ASSIGN_OR_RETURN(ValueType type, ReadType(result.type(), where));
+    types.push_back(std::move(type));
   }
-  absl::StatusOr<Attributes> attributes = ReadAttributes(proto, where);
-  if (!attributes.ok()) return attributes.status();
+  WEFT_ASSIGN_OR_RETURN(Attributes attributes, ReadAttributes(proto, where));
   const NodeId id =
       graph->AddNode(proto.op(), {proto.inputs().begin(), proto.inputs().end()},
-                     std::move(types), *std::move(attributes), proto.name());
+                     std::move(types), std::move(attributes), proto.name());
   Node& node = graph->node(id);
   node.scratch_offset = proto.scratch_offset();
   for (int i = 0; i < proto.results_size(); ++i) {
@@ -204,10 +202,10 @@ absl::StatusOr<Graph> FromProto(const GraphProto& proto) {
   graph.arena = {proto.arena_bytes(), proto.arena_lower_bound(),
                  proto.sum_of_intermediates()};
   for (const SourceProto& source : proto.sources()) {
-    if (absl::Status s = ReadSource(source, &graph); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(ReadSource(source, &graph));
   }
   for (const NodeProto& node : proto.nodes()) {
-    if (absl::Status s = ReadNode(node, &graph); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(ReadNode(node, &graph));
   }
   for (const OutputProto& output : proto.outputs()) {
     if (output.value() < 0 || output.value() >= graph.value_count()) {

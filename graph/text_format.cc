@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -331,7 +332,7 @@ class Parser {
     std::string name = results[0].substr(1);
     Value value;
     if ((!weight && !in.TakeWord(&name))) return Error("want a name");
-    if (absl::Status s = ParseType(in, &value); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(ParseType(in, &value));
     if (!in.AtEnd()) return Error("text after the type");
     const ValueId id = weight ? graph_.AddWeight(name, value.type, {})
                        : kind == "input" ? graph_.AddInput(name, value.type)
@@ -375,7 +376,7 @@ class Parser {
     std::vector<int64_t> offsets;
     do {
       value = Value();
-      if (absl::Status s = ParseType(in, &value); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(ParseType(in, &value));
       types.push_back(value.type);
       offsets.push_back(value.offset);
     } while (in.Take(","));

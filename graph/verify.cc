@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -61,10 +62,10 @@ class Verifier {
       : graph_(graph), rules_(rules) {}
 
   absl::Status Run() {
-    if (absl::Status s = CheckBounds(graph_.bounds); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckBounds(graph_.bounds));
     made_.assign(graph_.value_count(), false);
     stale_.assign(graph_.value_count(), false);
-    if (absl::Status s = CheckSources(); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckSources());
     std::vector<bool> seen(graph_.node_count(), false);
     for (NodeId id : graph_.order()) {
       if (id < 0 || id >= graph_.node_count()) {
@@ -76,7 +77,7 @@ class Verifier {
                                              ") twice or erased"));
       }
       seen[id] = true;
-      if (absl::Status s = CheckNode(id, node); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(CheckNode(id, node));
     }
     return CheckOutputs();
   }
@@ -93,10 +94,7 @@ class Verifier {
       if (!names.insert(value.name).second) {
         return Illegal(value.name, "two values have this name");
       }
-      if (absl::Status s = CheckType(value.type, graph_.bounds, value.name);
-          !s.ok()) {
-        return s;
-      }
+      WEFT_RETURN_IF_ERROR(CheckType(value.type, graph_.bounds, value.name));
       if (value.producer != kNone) {
         return Illegal(value.name, "is no result, but has a producer");
       }
@@ -163,10 +161,7 @@ class Verifier {
             where, absl::StrCat("result is ", value.type.ToString(),
                                 ", its rule says ", (*types)[i].ToString()));
       }
-      if (absl::Status s = CheckType(value.type, graph_.bounds, where);
-          !s.ok()) {
-        return s;
-      }
+      WEFT_RETURN_IF_ERROR(CheckType(value.type, graph_.bounds, where));
       made_[output] = true;
       if (rules_.WritesState(node)) last_versions_.insert(output);
     }

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/output_path.h"
+#include "base/status.h"
 #include "loaders/gguf_format.h"
 
 namespace weft {
@@ -379,9 +380,8 @@ absl::Status GgufWriter::WriteTo(const std::string& path) const {
   auto tensor_bytes = TensorBytes();
   if (!tensor_bytes.ok()) return tensor_bytes.status();
 
-  absl::StatusOr<OutputPath> place = ResolveRegularOutput(path);
-  if (!place.ok()) return place.status();
-  TemporaryFile file(*std::move(place));
+  WEFT_ASSIGN_OR_RETURN(OutputPath place, ResolveRegularOutput(path));
+  TemporaryFile file(std::move(place));
   absl::Status status = file.Open();
   if (!status.ok()) return status;
   const std::string header = Header(*tensor_bytes, *alignment);

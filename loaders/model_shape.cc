@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "nlohmann/json.hpp"
 
 namespace weft {
@@ -317,7 +318,7 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
       kMaxMatrix) {
     return ShapeError(where, "a matrix has more than 2^38 elements: shrink it");
   }
-  if (absl::Status s = CheckExperts(where, *shape); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckExperts(where, *shape));
   if (!(shape->rope_freq_base > 1.0) || !(shape->rope_freq_base < 1e30) ||
       !(shape->norm_epsilon > 0.0) || !(shape->norm_epsilon < 1.0)) {
     return ShapeError(where,
@@ -338,9 +339,9 @@ std::vector<std::string> ModelShapeNames() {
 absl::StatusOr<ModelShape> FindModelShape(absl::string_view name_or_path) {
   ModelShape shape;
   if (absl::EndsWith(name_or_path, ".json")) {
-    absl::StatusOr<ModelShape> read = ReadShape(std::string(name_or_path));
-    if (!read.ok()) return read.status();
-    shape = *std::move(read);
+    WEFT_ASSIGN_OR_RETURN(ModelShape read,
+                          ReadShape(std::string(name_or_path)));
+    shape = std::move(read);
   } else {
     for (const ModelShape& known : Shapes()) {
       if (known.name == name_or_path) shape = known;

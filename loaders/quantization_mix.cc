@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -252,10 +253,9 @@ absl::StatusOr<QuantizationMix> QuantizationMix::Parse(
           absl::StrCat("tensor type: \"", type_name, "\" in \"", text,
                        "\": use a plain type such as Q8_0 or F16"));
     }
-    absl::StatusOr<NamePattern> pattern =
-        NamePattern::Parse(text.substr(0, equals));
-    if (!pattern.ok()) return pattern.status();
-    mix.overrides_.push_back({*std::move(pattern), *type});
+    WEFT_ASSIGN_OR_RETURN(NamePattern pattern,
+                          NamePattern::Parse(text.substr(0, equals)));
+    mix.overrides_.push_back({std::move(pattern), *type});
   }
   return mix;
 }

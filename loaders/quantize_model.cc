@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/quantization_mix.h"
@@ -30,11 +31,10 @@ bool IsPlainFloat(DType type) {
 absl::StatusOr<MixModel> DescribeModel(const GgufFile& file) {
   MixModel model;
   model.tied_output = file.FindTensor("output.weight") == nullptr;
-  const absl::StatusOr<std::string> architecture =
-      file.GetString("general.architecture");
-  if (!architecture.ok()) return architecture.status();
+  WEFT_ASSIGN_OR_RETURN(const std::string architecture,
+                        file.GetString("general.architecture"));
   const auto blocks =
-      file.OptionalUint(absl::StrCat(*architecture, ".block_count"));
+      file.OptionalUint(absl::StrCat(architecture, ".block_count"));
   if (!blocks.ok()) return blocks.status();
   // Any number will do: it is only compared with layer numbers.
   model.block_count = static_cast<int64_t>(
@@ -113,30 +113,28 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type, int threads,
 absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
                                              const std::string& result_path,
                                              const QuantizeOptions& options) {
-  absl::StatusOr<QuantizationMix> mix =
-      QuantizationMix::Parse(options.type, options.tensor_types);
-  if (!mix.ok()) return mix.status();
-  absl::StatusOr<GgufFile> file = GgufFile::Open(source_path);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<MixModel> model = DescribeModel(*file);
-  if (!model.ok()) return model.status();
+  WEFT_ASSIGN_OR_RETURN(
+      QuantizationMix mix,
+      QuantizationMix::Parse(options.type, options.tensor_types));
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, GgufFile::Open(source_path));
+  WEFT_ASSIGN_OR_RETURN(const MixModel model, DescribeModel(file));
 
   std::vector<absl::string_view> names;
-  for (const GgufTensor& tensor : file->tensors()) names.push_back(tensor.name);
-  absl::Status status = mix->CheckOverrides(names);
+  for (const GgufTensor& tensor : file.tensors()) names.push_back(tensor.name);
+  absl::Status status = mix.CheckOverrides(names);
   if (!status.ok()) return status;
 
   GgufWriter writer;
-  writer.CopyMetadata(*file);
+  writer.CopyMetadata(file);
   writer.SetUint32("general.quantization_version", 2);
-  writer.SetUint32("general.file_type", mix->file_type());
+  writer.SetUint32("general.file_type", mix.file_type());
 
   QuantizeReport report;
-  const int total = static_cast<int>(file->tensors().size());
+  const int total = static_cast<int>(file.tensors().size());
   const int threads = std::max(1, options.threads);
   int index = 0;
-  for (const GgufTensor& tensor : file->tensors()) {
-    const TypeChoice choice = mix->Choose({tensor.name, tensor.dims}, *model);
+  for (const GgufTensor& tensor : file.tensors()) {
+    const TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
     const DType type = choice.keep ? tensor.type : choice.type;
     const bool copy = type == tensor.type;
     if (!copy && !IsPlainFloat(tensor.type)) {

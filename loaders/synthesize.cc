@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "loaders/architectures/architecture.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/model_shape.h"
@@ -170,7 +171,7 @@ absl::StatusOr<std::vector<TensorPlan>> PlanTensors(
   graph.bounds = {1, 1, 1};
   ModelBuilder builder(&list, config, options, &graph);
   architecture.build(builder);
-  if (absl::Status s = builder.Finish(); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(builder.Finish());
   std::vector<TensorPlan> plan;
   for (const GgufTensor& tensor : list.tensors()) {
     plan.push_back(PlanOf(tensor, shape.block_count));
@@ -216,9 +217,8 @@ absl::Status WriteVector(const TensorPlan& tensor, Random random,
 
 absl::Status WriteMatrix(const TensorPlan& tensor, DType type, Random random,
                          BlockPools* pools, const GgufWriter::Sink& sink) {
-  const absl::StatusOr<const std::vector<uint8_t>*> pool =
-      pools->Get(type, tensor.deviation);
-  if (!pool.ok()) return pool.status();
+  WEFT_ASSIGN_OR_RETURN(const std::vector<uint8_t>* pool,
+                        pools->Get(type, tensor.deviation));
   // Of types without blocks, 32 elements at a time where they come out even.
   int64_t elements = 1;
   for (int64_t dim : tensor.dims) elements *= dim;
@@ -232,7 +232,7 @@ absl::Status WriteMatrix(const TensorPlan& tensor, DType type, Random random,
   size_t filled = 0;
   for (int64_t left = elements / block; left > 0; --left) {
     std::memcpy(piece.data() + filled,
-                (*pool)->data() + random.Next() % choices * bytes, bytes);
+                pool->data() + random.Next() % choices * bytes, bytes);
     filled += bytes;
     if (filled == piece.size() || left == 1) {
       const absl::Status status =
@@ -288,43 +288,41 @@ void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
 
 absl::StatusOr<SynthesizeReport> SynthesizeModel(
     const SynthesizeOptions& options, const std::string& path) {
-  const absl::StatusOr<ModelShape> shape = FindModelShape(options.shape);
-  if (!shape.ok()) return shape.status();
-  absl::StatusOr<QuantizationMix> mix =
-      QuantizationMix::Parse(options.type, options.tensor_types);
-  if (!mix.ok()) return mix.status();
-  const Architecture* architecture = FindArchitecture(shape->architecture);
+  WEFT_ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(options.shape));
+  WEFT_ASSIGN_OR_RETURN(
+      QuantizationMix mix,
+      QuantizationMix::Parse(options.type, options.tensor_types));
+  const Architecture* architecture = FindArchitecture(shape.architecture);
   if (architecture == nullptr) {
     std::vector<std::string> known;
     for (const Architecture* a : AllArchitectures()) known.push_back(a->name);
     return absl::InvalidArgumentError(absl::StrCat(
         "bad model shape: ", options.shape, ": architecture is \"",
-        shape->architecture, "\": use one of ", absl::StrJoin(known, ", ")));
+        shape.architecture, "\": use one of ", absl::StrJoin(known, ", ")));
   }
-  const absl::StatusOr<std::vector<TensorPlan>> plan =
-      PlanTensors(*shape, *architecture);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(const std::vector<TensorPlan> plan,
+                        PlanTensors(shape, *architecture));
   std::vector<absl::string_view> names;
-  for (const TensorPlan& tensor : *plan) names.push_back(tensor.name);
-  const absl::Status overrides = mix->CheckOverrides(names);
+  for (const TensorPlan& tensor : plan) names.push_back(tensor.name);
+  const absl::Status overrides = mix.CheckOverrides(names);
   if (!overrides.ok()) return overrides;
 
   GgufWriter writer;
-  AddMetadata(*shape, architecture->traits, &writer);
-  writer.SetUint32("general.file_type", mix->file_type());
+  AddMetadata(shape, architecture->traits, &writer);
+  writer.SetUint32("general.file_type", mix.file_type());
   writer.SetUint32("general.quantization_version", 2);
-  AddSyntheticVocabulary(shape->vocabulary_size, &writer);
+  AddSyntheticVocabulary(shape.vocabulary_size, &writer);
 
   MixModel model;
-  model.block_count = shape->block_count;
-  model.heads_per_kv_head = shape->head_count / shape->head_count_kv;
-  model.tied_output = shape->tied_output;
+  model.block_count = shape.block_count;
+  model.heads_per_kv_head = shape.head_count / shape.head_count_kv;
+  model.tied_output = shape.tied_output;
 
   SynthesizeReport report;
   BlockPools pools(options.seed);
   Random seeds(options.seed);
-  for (const TensorPlan& tensor : *plan) {
-    const TypeChoice choice = mix->Choose({tensor.name, tensor.dims}, model);
+  for (const TensorPlan& tensor : plan) {
+    const TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
     const Random random(seeds.Next());
     const DType type = choice.keep ? DType::kF32 : choice.type;
     if (!choice.keep && choice.type != choice.wanted) {

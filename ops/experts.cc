@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/fused_matmul.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
@@ -108,8 +109,7 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
   const int64_t experts = node.attributes.Int("experts");
   WEFT_RETURN_IF_ERROR(WantIds(graph, node, 2, experts));
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
-  const absl::StatusOr<MatmulEpilogue> epilogue = EpilogueOf(node);
-  if (!epilogue.ok()) return epilogue.status();
+  WEFT_ASSIGN_OR_RETURN(const MatmulEpilogue epilogue, EpilogueOf(node));
   if (weight.shape.rank() != 2 || weight.shape[0].symbol != Dim::kNumber ||
       weight.shape[1].symbol != Dim::kNumber ||
       weight.shape[0].value % experts != 0 ||
@@ -133,10 +133,10 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
                      weight.ToString(), " for ", used, " experts of each row"));
   }
   const int64_t rows = weight.shape[0].value / experts;
-  if (*epilogue == MatmulEpilogue::kStore) {
+  if (epilogue == MatmulEpilogue::kStore) {
     return Types{FloatType({x.shape[0], Dim::Number(used * rows)})};
   }
-  const bool quantizes = *epilogue == MatmulEpilogue::kGateQuantize;
+  const bool quantizes = epilogue == MatmulEpilogue::kGateQuantize;
   if (rows % (quantizes ? 64 : 32) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op, " gate needs whole panels of gate and up rows, found ", rows,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
@@ -148,11 +149,11 @@ const OpRules& TableRules() {
 }
 
 absl::Status VerifyGraph(const Graph& graph) {
-  if (absl::Status s = Verify(graph, TableRules()); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(Verify(graph, TableRules()));
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind == ValueKind::kTemporary) continue;
-    if (absl::Status s = CheckLayout(value); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckLayout(value));
   }
   return absl::OkStatus();
 }

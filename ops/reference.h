@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/status.h"
 #include "ops/op.h"
 
 namespace weft {
@@ -94,11 +95,3 @@ inline ValueType FloatType(Shape shape) {
 }
 
 }  // namespace weft
-
-// Returns the status of `expr` when it is not ok.
-#define WEFT_RETURN_IF_ERROR(expr)                              \
-  do {                                                          \
-    if (absl::Status weft_status = (expr); !weft_status.ok()) { \
-      return weft_status;                                       \
-    }                                                           \
-  } while (0)

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "ops/op_table.h"
 
 namespace weft {
@@ -106,7 +107,7 @@ absl::Status CheckPassName(const std::string& name) {
 absl::Status RunPasses(Graph& graph, bool per_bucket,
                        const PipelineOptions& options,
                        std::vector<PassRecord>* records, bool* stopped) {
-  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
   if (!per_bucket && options.observe) options.observe("", graph);
   for (const PassEntry& pass : Table()) {
     if (pass.per_bucket != per_bucket) continue;

@@ -5,6 +5,7 @@
 //
 // The planner itself (plan_buffers.h) sees only lifetimes; this is the way in
 // and out. Graph outputs lie in the caller's memory and get no place.
+#include "base/status.h"
 #include "ops/op_table.h"
 #include "passes/lifetimes.h"
 #include "passes/pass.h"
@@ -13,14 +14,13 @@ namespace weft {
 
 absl::Status PlaceBuffers(Graph& graph, const PassOptions& options) {
   const Lifetimes lifetimes = LifetimesOf(graph);
-  absl::StatusOr<BufferPlan> plan =
-      PlanBuffers(lifetimes.records, options.planner);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(BufferPlan plan,
+                        PlanBuffers(lifetimes.records, options.planner));
   for (size_t i = 0; i < lifetimes.records.size(); ++i) {
     if (lifetimes.values[i] != kNone) {
-      graph.value(lifetimes.values[i]).offset = plan->offsets[i];
+      graph.value(lifetimes.values[i]).offset = plan.offsets[i];
     } else {
-      graph.node(lifetimes.nodes[i]).scratch_offset = plan->offsets[i];
+      graph.node(lifetimes.nodes[i]).scratch_offset = plan.offsets[i];
     }
   }
   for (NodeId id : graph.order()) {
@@ -30,7 +30,7 @@ absl::Status PlaceBuffers(Graph& graph, const PassOptions& options) {
     graph.value(node.outputs[0]).offset =
         graph.value(view.root).offset + view.byte_offset;
   }
-  graph.arena = {plan->arena_bytes, plan->lower_bound, plan->sum_of_buffers};
+  graph.arena = {plan.arena_bytes, plan.lower_bound, plan.sum_of_buffers};
   return absl::OkStatus();
 }
 

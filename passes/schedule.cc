@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/status.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
@@ -107,10 +108,9 @@ class Scheduler {
 
 // The most bytes alive in one step, sharing and scratch included.
 absl::StatusOr<int64_t> Peak(const Graph& graph) {
-  absl::StatusOr<BufferPlan> plan =
-      PlanBuffers(LifetimesOf(graph).records, PlanStrategy::kNoReuse);
-  if (!plan.ok()) return plan.status();
-  return plan->lower_bound;
+  WEFT_ASSIGN_OR_RETURN(BufferPlan plan, PlanBuffers(LifetimesOf(graph).records,
+                                                     PlanStrategy::kNoReuse));
+  return plan.lower_bound;
 }
 
 }  // namespace
@@ -123,9 +123,8 @@ absl::Status Schedule(Graph& graph, const PassOptions&) {
   while (true) {
     const std::vector<NodeId> order = graph.order();
     graph.SetOrder(Scheduler(graph).Run());
-    const absl::StatusOr<int64_t> after = Peak(graph);
-    if (!after.ok()) return after.status();
-    if (*after >= *peak) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t after, Peak(graph));
+    if (after >= *peak) {
       graph.SetOrder(order);
       return absl::OkStatus();
     }

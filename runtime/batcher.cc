@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status.h"
 #include "ops/kernels/kernel.h"
 #include "runtime/step_budget.h"
 
@@ -196,16 +197,16 @@ absl::Status Batcher::AttachPages(size_t index) {
     return absl::OkStatus();
   }
   const uint64_t scope = sequence->request->scope;
-  const absl::StatusOr<int64_t> whole =
-      prefix_cache_.Attach(sequence->slot, scope, sequence->tokens);
-  if (!whole.ok()) return whole.status();
-  CountHit(sequence, *whole);
+  WEFT_ASSIGN_OR_RETURN(
+      const int64_t whole,
+      prefix_cache_.Attach(sequence->slot, scope, sequence->tokens));
+  CountHit(sequence, whole);
   // A page that is only begun must be copied: better to wait for the whole one.
   if (Left(*sequence) <= 1 || WaitsForOlder(index)) return absl::OkStatus();
-  const absl::StatusOr<int64_t> copied =
-      prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens);
-  if (!copied.ok()) return copied.status();
-  CountHit(sequence, *copied);
+  WEFT_ASSIGN_OR_RETURN(
+      const int64_t copied,
+      prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens));
+  CountHit(sequence, copied);
   return absl::OkStatus();
 }
 
@@ -325,9 +326,9 @@ absl::Status Batcher::RunRows() {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
   }
   const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
-  if (absl::Status s = engine_->executor().Run(batch); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(engine_->executor().Run(batch));
   for (Sequence* sequence : running_) {
-    if (absl::Status s = CountRows(sequence); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CountRows(sequence));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/status.h"
+
 namespace weft {
 
 ChoiceOutput::ChoiceOutput(const Tokenizer& tokenizer, const Request& request)
@@ -10,19 +12,18 @@ ChoiceOutput::ChoiceOutput(const Tokenizer& tokenizer, const Request& request)
 
 absl::StatusOr<int> ChoiceOutput::Push(GeneratedToken token, bool look,
                                        Event* event) {
-  absl::StatusOr<std::string> text = decoder_.Push(token.id);
-  if (!text.ok()) return text.status();
+  WEFT_ASSIGN_OR_RETURN(std::string text, decoder_.Push(token.id));
   held_.push_back({std::move(token), decoded_});
-  decoded_ += static_cast<int64_t>(text->size());
+  decoded_ += static_cast<int64_t>(text.size());
   if (!look) {
-    event->text += *text;
+    event->text += text;
     TellTokens(decoded_, /*inclusive=*/true, event);
     return -1;
   }
   const int64_t held_before = stops_.held_bytes();
   const size_t told_before = event->text.size();
-  const int found = stops_.Push(*text, &event->text);
-  const int64_t told = decoded_ - static_cast<int64_t>(text->size()) -
+  const int found = stops_.Push(text, &event->text);
+  const int64_t told = decoded_ - static_cast<int64_t>(text.size()) -
                        held_before +
                        static_cast<int64_t>(event->text.size() - told_before);
   if (found >= 0) {

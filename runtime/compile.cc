@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/op_table.h"
 #include "runtime/arena.h"
 #include "runtime/verify_plan.h"
@@ -45,7 +46,7 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
                              const PassObserver& observer,
                              const std::string& stop_after) {
   for (const std::string& name : options.disabled_passes) {
-    if (absl::Status s = CheckPassName(name); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckPassName(name));
   }
   PipelineOptions pipeline;
   pipeline.passes.kernels = {options.isa, options.f16_compute, options.matmul};
@@ -63,11 +64,8 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
     };
   }
   graph.bounds.tokens = graph.bounds.rows = options.buckets.back();
-  if (absl::Status s =
-          RunPasses(graph, false, pipeline, &plan.passes, &stopped);
-      !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(
+      RunPasses(graph, false, pipeline, &plan.passes, &stopped));
   graph = graph.Compact();
   for (int64_t tokens : options.buckets) {
     Graph bucket = graph;
@@ -83,23 +81,20 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
     }
     if (!stopped) {
       bool stopped_here = false;
-      if (absl::Status s =
-              RunPasses(bucket, true, pipeline, last ? &plan.passes : nullptr,
-                        &stopped_here);
-          !s.ok()) {
-        return s;
-      }
+      WEFT_RETURN_IF_ERROR(RunPasses(bucket, true, pipeline,
+                                     last ? &plan.passes : nullptr,
+                                     &stopped_here));
     }
     if (stop_after.empty() && bucket.arena.bytes < 0) {
       // Without plan-buffers: every value a place of its own.
       PassOptions plain = pipeline.passes;
       plain.planner = PlanStrategy::kNoReuse;
-      if (absl::Status s = PlaceBuffers(bucket, plain); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(PlaceBuffers(bucket, plain));
     }
     plan.buckets.push_back(bucket.Compact());
   }
   if (!stop_after.empty()) return plan;
-  if (absl::Status s = VerifyPlan(plan); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
   return plan;
 }
 
@@ -108,10 +103,9 @@ absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
   ReadMapped(plan.buckets.front());
   const std::vector<WeightJob> jobs = WeightJobs(plan, true);
   if (jobs.empty()) return absl::OkStatus();
-  absl::StatusOr<Arena> arena =
-      Arena::Create(TotalBytes(jobs), "weights", huge_pages);
-  if (!arena.ok()) return arena.status();
-  auto memory = std::make_shared<Arena>(*std::move(arena));
+  WEFT_ASSIGN_OR_RETURN(Arena arena,
+                        Arena::Create(TotalBytes(jobs), "weights", huge_pages));
+  auto memory = std::make_shared<Arena>(std::move(arena));
   RunWeightJobs(jobs, threads, progress, [&](size_t i, int) {
     jobs[i].value->data.make(memory->data() + jobs[i].offset);
   });

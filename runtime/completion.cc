@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status.h"
+
 namespace weft {
 namespace {
 
@@ -88,11 +90,12 @@ absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
   const auto gatherer =
       std::make_shared<Gatherer>(std::clamp(request.choices, 0, kMaxChoices));
   std::future<absl::StatusOr<Completion>> result = gatherer->result();
-  absl::StatusOr<RequestId> submitted = scheduler.Submit(
-      std::move(request),
-      [gatherer](const Event& event) { gatherer->Take(event); });
-  if (!submitted.ok()) return submitted.status();
-  if (id != nullptr) *id = *submitted;
+  WEFT_ASSIGN_OR_RETURN(
+      RequestId submitted,
+      scheduler.Submit(std::move(request), [gatherer](const Event& event) {
+        gatherer->Take(event);
+      }));
+  if (id != nullptr) *id = submitted;
   return result;
 }
 

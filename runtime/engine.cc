@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "models/default_model.h"
 #include "ops/pooling.h"
 #include "runtime/arena.h"
@@ -82,28 +83,20 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         absl::StrCat("invalid engine option: kv_pages: ", options.kv_pages,
                      ", must be 0 (whole contexts) or above"));
   }
-  absl::StatusOr<Plan> plan = LoadPlan(path, options.model);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
   std::unique_ptr<Engine> engine(new Engine);
-  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
-      Tokenizer::Create(plan->vocabulary);
-  if (!tokenizer.ok()) return tokenizer.status();
-  engine->tokenizer_ = *std::move(tokenizer);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
+                        Tokenizer::Create(plan.vocabulary));
+  engine->tokenizer_ = std::move(tokenizer);
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
-  absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
-      ThreadPool::Create(threads, options.affinity);
-  if (!pool.ok()) return pool.status();
-  engine->threads_ = *std::move(pool);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                        ThreadPool::Create(threads, options.affinity));
+  engine->threads_ = std::move(pool);
 
-  if (absl::Status s = CheckMemory(*plan, options, threads, path); !s.ok()) {
-    return s;
-  }
-  if (absl::Status s = MakeWeights(*plan, *engine->threads_, options.huge_pages,
-                                   options.progress);
-      !s.ok()) {
-    return s;
-  }
-  engine->plan_ = std::make_shared<Plan>(*std::move(plan));
+  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
+  WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
+                                   options.progress));
+  engine->plan_ = std::make_shared<Plan>(std::move(plan));
   if (options.huge_pages) AdviseWeights(*engine->plan_);
 
   KvCacheShape shape;
@@ -114,15 +107,14 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   shape.pages = options.kv_pages > 0
                     ? options.kv_pages
                     : shape.pages_per_sequence * options.sequences;
-  absl::StatusOr<std::unique_ptr<KvCache>> cache =
-      KvCache::Create(shape, options.huge_pages);
-  if (!cache.ok()) return cache.status();
-  engine->cache_ = *std::move(cache);
-  absl::StatusOr<std::unique_ptr<Executor>> executor =
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache,
+                        KvCache::Create(shape, options.huge_pages));
+  engine->cache_ = std::move(cache);
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
       Executor::Create(engine->plan_, engine->threads_.get(),
-                       engine->cache_.get(), options.huge_pages);
-  if (!executor.ok()) return executor.status();
-  engine->executor_ = *std::move(executor);
+                       engine->cache_.get(), options.huge_pages));
+  engine->executor_ = std::move(executor);
   engine->load_seconds_ = Seconds(start);
   return engine;
 }
@@ -172,7 +164,7 @@ absl::StatusOr<std::vector<float>> Engine::Embed(
 absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
                               absl::Span<const int64_t> positions,
                               int64_t chunk, const LogitsCallback& callback) {
-  if (absl::Status s = CheckGenerates(*plan_); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);
@@ -184,7 +176,7 @@ absl::Status Engine::Prefill(Session& session,
   while (!tokens.empty() && !cancelled_.load(std::memory_order_relaxed)) {
     const absl::Span<const int32_t> part =
         tokens.subspan(0, plan_->max_tokens());
-    if (absl::Status s = session.Append(part); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(session.Append(part));
     tokens.remove_prefix(part.size());
   }
   return absl::OkStatus();
@@ -203,23 +195,23 @@ absl::StatusOr<StopReason> Engine::Shift(const GenerateRequest& request,
                             session.tokens().begin() + keep);
   kept.insert(kept.end(), session.tokens().end() - newest,
               session.tokens().end());
-  if (absl::Status s = session.Truncate(0); !s.ok()) return s;
-  if (absl::Status s = Prefill(session, kept); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(session.Truncate(0));
+  WEFT_RETURN_IF_ERROR(Prefill(session, kept));
   return StopReason::kLength;
 }
 
 absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
                                                 const TextCallback& callback) {
-  if (absl::Status s = CheckGenerates(*plan_); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
   const absl::MutexLock lock(&mutex_);
   cancelled_.store(false, std::memory_order_relaxed);
   GenerateResult result;
   result.prompt_tokens = request.prompt_tokens;
   if (!request.prompt.empty() || request.prompt_tokens.empty()) {
-    absl::StatusOr<std::vector<int32_t>> ids = tokenizer_->Encode(
-        request.prompt, request.encode, &result.bos_in_prompt);
-    if (!ids.ok()) return ids.status();
-    result.prompt_tokens = *std::move(ids);
+    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                          tokenizer_->Encode(request.prompt, request.encode,
+                                             &result.bos_in_prompt));
+    result.prompt_tokens = std::move(ids);
   }
   if (result.prompt_tokens.empty()) {
     return absl::InvalidArgumentError(
@@ -231,15 +223,14 @@ absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
         "prompt is too long: ", prompt, " tokens: the context has ",
         plan_->context(), " positions: shorten it or choose a larger context"));
   }
-  absl::StatusOr<Sampler> sampler = Sampler::Create(
-      request.sampling, static_cast<int32_t>(plan_->model.vocabulary_size));
-  if (!sampler.ok()) return sampler.status();
+  WEFT_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::Create(request.sampling,
+                      static_cast<int32_t>(plan_->model.vocabulary_size)));
 
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   auto start = std::chrono::steady_clock::now();
-  if (absl::Status s = Prefill(session, result.prompt_tokens); !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(Prefill(session, result.prompt_tokens));
   result.prefill_seconds = Seconds(start);
 
   start = std::chrono::steady_clock::now();
@@ -260,33 +251,28 @@ absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
       result.stop_reason = StopReason::kCancelled;
       break;
     }
-    absl::StatusOr<int32_t> token = sampler->Sample(session.logits(), history);
-    if (!token.ok()) return token.status();
-    if (request.stop_at_end_of_text && tokenizer_->IsEndOfGeneration(*token)) {
+    WEFT_ASSIGN_OR_RETURN(int32_t token,
+                          sampler.Sample(session.logits(), history));
+    if (request.stop_at_end_of_text && tokenizer_->IsEndOfGeneration(token)) {
       result.stop_reason = StopReason::kEndOfText;
       break;
     }
-    result.tokens.push_back(*token);
-    history.push_back(*token);
-    absl::StatusOr<std::string> text = decoder.Push(*token);
-    if (!text.ok()) return text.status();
-    if (!emit(*text)) {
+    result.tokens.push_back(token);
+    history.push_back(token);
+    WEFT_ASSIGN_OR_RETURN(std::string text, decoder.Push(token));
+    if (!emit(text)) {
       result.stop_reason = StopReason::kCancelled;
       break;
     }
     if (static_cast<int64_t>(result.tokens.size()) == request.max_tokens) break;
     if (session.room() == 0) {
-      absl::StatusOr<StopReason> reason = Shift(request, session);
-      if (!reason.ok()) return reason.status();
-      if (*reason == StopReason::kContext) {
+      WEFT_ASSIGN_OR_RETURN(StopReason reason, Shift(request, session));
+      if (reason == StopReason::kContext) {
         result.stop_reason = StopReason::kContext;
         break;
       }
     }
-    if (absl::Status s = session.Append(absl::MakeConstSpan(&*token, 1));
-        !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(session.Append(absl::MakeConstSpan(&token, 1)));
   }
   emit(decoder.Finish());
   result.decode_seconds = Seconds(start);

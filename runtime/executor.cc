@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -69,17 +70,16 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
   std::unique_ptr<Executor> executor(
       new Executor(std::move(plan), threads, cache));
-  absl::StatusOr<Arena> arena =
-      Arena::Create(memory.arena, "intermediates", huge_pages);
-  if (!arena.ok()) return arena.status();
-  executor->arena_ = *std::move(arena);
+  WEFT_ASSIGN_OR_RETURN(
+      Arena arena, Arena::Create(memory.arena, "intermediates", huge_pages));
+  executor->arena_ = std::move(arena);
   executor->thread_scratch_bytes_ = memory.thread_scratch;
-  absl::StatusOr<Arena> scratch =
-      Arena::Create(memory.thread_scratch * threads->threads(), "scratch");
-  if (!scratch.ok()) return scratch.status();
-  executor->scratch_ = *std::move(scratch);
+  WEFT_ASSIGN_OR_RETURN(
+      Arena scratch,
+      Arena::Create(memory.thread_scratch * threads->threads(), "scratch"));
+  executor->scratch_ = std::move(scratch);
   for (const Graph& graph : executor->plan_->buckets) {
-    if (absl::Status s = executor->CollectPorts(graph); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(executor->CollectPorts(graph));
   }
   executor->NameBatchInputs();
   for (const Graph& graph : executor->plan_->buckets) {
@@ -223,14 +223,14 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     step.first_operand = static_cast<int>(bucket->operands.size());
     if (op.writes_state) state_of[node.outputs[0]] = state_of[node.inputs[0]];
     for (ValueId id : node.inputs) {
-      if (absl::Status s = add_operand(id); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(add_operand(id));
       const ValueId root = RootOf(graph, id).root;
       const int weight =
           graph.IsWeight(root) ? guard_.Find(graph.value(root).name) : -1;
       if (weight >= 0) step.guarded.push_back(weight);
     }
     for (ValueId id : node.outputs) {
-      if (absl::Status s = add_operand(id); !s.ok()) return s;
+      WEFT_RETURN_IF_ERROR(add_operand(id));
     }
     const KernelRow* row = FindKernel(node.attributes.String("kernel"));
     step.kernel = row->Create({graph, node, {plan_->options.isa}});
@@ -300,7 +300,7 @@ absl::Status Executor::Check(const Batch& batch) const {
 }
 
 absl::Status Executor::Run(const Batch& batch) {
-  if (absl::Status s = Check(batch); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(Check(batch));
   FindLastPositions(batch);
   const void* const spans[] = {batch.ids.data(), batch.positions.data(),
                                batch.sequences.data(), batch.output_rows.data(),
@@ -346,7 +346,7 @@ absl::Status Executor::Run(const Step& step) {
     const Bucket::NodeStep& node = bucket->steps[i];
     if (!guard_.done()) {
       for (int weight : node.guarded) {
-        if (absl::Status s = guard_.Check(weight, threads_); !s.ok()) return s;
+        WEFT_RETURN_IF_ERROR(guard_.Check(weight, threads_));
       }
     }
     if (observer_ != nullptr) {

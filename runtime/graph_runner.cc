@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/op_table.h"
 #include "ops/quantize.h"
 #include "runtime/compile.h"
@@ -93,10 +94,7 @@ absl::StatusOr<WeightData> EncodeWeight(DType type, int64_t columns,
   }
   auto bytes = std::make_shared<std::vector<uint8_t>>(n / columns *
                                                       RowBytes(type, columns));
-  if (absl::Status s = QuantizeRow(type, numbers.data(), bytes->data(), n);
-      !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(QuantizeRow(type, numbers.data(), bytes->data(), n));
   WeightData data;
   data.bytes = *bytes;
   data.owner = bytes;
@@ -116,15 +114,14 @@ absl::Status GraphRunner::CollectInputs(const Graph& graph) {
                                     ": inputs are f32 or i32"));
     }
     inputs_.push_back({value.name, value.type});
-    if (absl::Status s = CheckPort(inputs_.back()); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckPort(inputs_.back()));
   }
   return absl::OkStatus();
 }
 
 absl::Status GraphRunner::CollectLimits(const Graph& graph) {
-  absl::StatusOr<std::vector<IndexUse>> uses = IndexUses(graph);
-  if (!uses.ok()) return uses.status();
-  for (const IndexUse& use : *uses) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<IndexUse> uses, IndexUses(graph));
+  for (const IndexUse& use : uses) {
     if (use.kind == IndexKind::kAny) continue;
     Limit limit;
     limit.input = FindPort(inputs_, graph.value(use.input).name);
@@ -142,21 +139,21 @@ absl::Status GraphRunner::CollectLimits(const Graph& graph) {
 absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Create(
     Graph graph, const NamedWeights& weights,
     const GraphRunnerOptions& options) {
-  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
   if (graph.bounds.tokens > kMaxTokens) {
     return CannotRun("header", absl::StrCat("tokens<=", graph.bounds.tokens,
                                             ": at most ", kMaxTokens));
   }
-  if (absl::Status s = BindWeights(weights, &graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(BindWeights(weights, &graph));
   std::unique_ptr<GraphRunner> runner(new GraphRunner);
-  if (absl::Status s = runner->CollectInputs(graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(runner->CollectInputs(graph));
   for (const auto& [name, id] : graph.outputs()) {
     const Port port = {name, graph.value(id).type};
     if (port.type.dtype != DType::kF32) {
       return CannotRun(name, absl::StrCat("output is ", port.type.ToString(),
                                           ": outputs are f32"));
     }
-    if (absl::Status s = CheckPort(port); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckPort(port));
   }
 
   CompileOptions compile = options.compile;
@@ -169,22 +166,22 @@ absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Create(
   std::sort(buckets.begin(), buckets.end());
   buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
   buckets.push_back(most);
-  absl::StatusOr<Plan> plan = Compile(std::move(graph), compile);
-  if (!plan.ok()) return plan.status();
-  for (const Graph& bucket : plan->buckets) {
-    if (absl::Status s = runner->CollectLimits(bucket); !s.ok()) return s;
+  WEFT_ASSIGN_OR_RETURN(Plan plan, Compile(std::move(graph), compile));
+  for (const Graph& bucket : plan.buckets) {
+    WEFT_RETURN_IF_ERROR(runner->CollectLimits(bucket));
   }
 
-  absl::StatusOr<std::unique_ptr<ThreadPool>> threads = ThreadPool::Create(
-      options.threads > 0 ? options.threads : DefaultThreads());
-  if (!threads.ok()) return threads.status();
-  runner->threads_ = *std::move(threads);
-  if (absl::Status s = MakeWeights(*plan, *runner->threads_); !s.ok()) return s;
-  runner->plan_ = std::make_shared<Plan>(*std::move(plan));
-  absl::StatusOr<std::unique_ptr<Executor>> executor = Executor::Create(
-      runner->plan_, runner->threads_.get(), /*cache=*/nullptr);
-  if (!executor.ok()) return executor.status();
-  runner->executor_ = *std::move(executor);
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<ThreadPool> threads,
+      ThreadPool::Create(options.threads > 0 ? options.threads
+                                             : DefaultThreads()));
+  runner->threads_ = std::move(threads);
+  WEFT_RETURN_IF_ERROR(MakeWeights(plan, *runner->threads_));
+  runner->plan_ = std::make_shared<Plan>(std::move(plan));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                        Executor::Create(runner->plan_, runner->threads_.get(),
+                                         /*cache=*/nullptr));
+  runner->executor_ = std::move(executor);
   for (const Port& port : runner->executor_->inputs()) {
     runner->executor_inputs_.push_back(FindPort(runner->inputs_, port.name));
   }
@@ -295,9 +292,9 @@ absl::Status GraphRunner::TakeOutputs(absl::Span<const OutputNumbers> outputs,
 absl::Status GraphRunner::Run(absl::Span<const InputNumbers> inputs,
                               absl::Span<const OutputNumbers> outputs) {
   Bounds step;
-  if (absl::Status s = TakeInputs(inputs, &step); !s.ok()) return s;
-  if (absl::Status s = CheckLimits(inputs, step); !s.ok()) return s;
-  if (absl::Status s = TakeOutputs(outputs, step); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(TakeInputs(inputs, &step));
+  WEFT_RETURN_IF_ERROR(CheckLimits(inputs, step));
+  WEFT_RETURN_IF_ERROR(TakeOutputs(outputs, step));
   for (size_t i = 0; i < read_.size(); ++i) {
     read_[i] = given_[executor_inputs_[i]];
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/status.h"
 #include "ops/kernels/peak.h"
 #include "runtime/arena.h"
 #include "runtime/memory.h"
@@ -54,13 +55,13 @@ absl::StatusOr<Limits> MeasureLimits(ThreadPool& threads, Isa isa) {
 
   const int64_t blocks =
       std::clamp<int64_t>(AvailableMemory() / 4 / kBlock, 1, 256);
-  absl::StatusOr<Arena> memory = Arena::Create(blocks * kBlock, "measurement");
-  if (!memory.ok()) return memory.status();
+  WEFT_ASSIGN_OR_RETURN(Arena memory,
+                        Arena::Create(blocks * kBlock, "measurement"));
   // Untouched pages are all one page of zeros.
-  std::memset(memory->data(), 1, blocks * kBlock);
+  std::memset(memory.data(), 1, blocks * kBlock);
   std::atomic<uint64_t> sink{0};
   limits.read_bytes_per_second = BestRate(threads, blocks, [&](int64_t block) {
-    sink ^= ReadOnce(memory->data() + block * kBlock, kBlock);
+    sink ^= ReadOnce(memory.data() + block * kBlock, kBlock);
     return kBlock;
   });
   return limits;

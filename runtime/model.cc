@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "loaders/vocabulary.h"
 #include "models/default_model.h"
 #include "runtime/plan_needs.h"
@@ -86,11 +87,10 @@ absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
 absl::StatusOr<Plan> CompileReference(const PlanFile& file,
                                       const std::string& path,
                                       bool reads_weights) {
-  if (absl::Status s = CheckSamePasses(file.plan, path); !s.ok()) return s;
-  absl::StatusOr<GgufFile> model =
-      OpenReference(*file.reference, path, reads_weights);
-  if (!model.ok()) return model.status();
-  return CompileAgain(*model, *file.reference, file.plan.options);
+  WEFT_RETURN_IF_ERROR(CheckSamePasses(file.plan, path));
+  WEFT_ASSIGN_OR_RETURN(GgufFile model,
+                        OpenReference(*file.reference, path, reads_weights));
+  return CompileAgain(model, *file.reference, file.plan.options);
 }
 
 // The model file that a plan with weights was made of, if it is beside the plan
@@ -167,17 +167,15 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   }
   GraphOptions graph_options = options.graph;
   graph_options.tokens = options.compile.buckets.back();
-  absl::StatusOr<LoadedGraph> loaded = BuildGraph(file, graph_options);
-  if (!loaded.ok()) return loaded.status();
-  absl::StatusOr<Vocabulary> vocabulary = ReadVocabulary(file);
-  if (!vocabulary.ok()) return vocabulary.status();
-  const int64_t loaded_context = loaded->graph.bounds.context;
-  absl::StatusOr<Plan> plan =
-      Compile(std::move(loaded->graph), options.compile, observer, stop_after);
-  if (!plan.ok()) return plan.status();
+  WEFT_ASSIGN_OR_RETURN(LoadedGraph loaded, BuildGraph(file, graph_options));
+  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file));
+  const int64_t loaded_context = loaded.graph.bounds.context;
+  WEFT_ASSIGN_OR_RETURN(
+      Plan plan,
+      Compile(std::move(loaded.graph), options.compile, observer, stop_after));
 
-  const ModelConfig& config = loaded->config;
-  ModelInfo& model = plan->model;
+  const ModelConfig& config = loaded.config;
+  ModelInfo& model = plan.model;
   model.architecture = config.architecture;
   model.name = config.name;
   model.context_length = config.context_length;
@@ -202,10 +200,10 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     model.parameters += elements;
     model.tensors.push_back(std::move(info));
   }
-  plan->vocabulary = *std::move(vocabulary);
-  plan->source = SourceOf(file, options, loaded_context);
+  plan.vocabulary = std::move(vocabulary);
+  plan.source = SourceOf(file, options, loaded_context);
   if (!stop_after.empty()) return plan;
-  if (absl::Status s = VerifyModelPlan(*plan); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyModelPlan(plan));
   return plan;
 }
 
@@ -264,10 +262,9 @@ absl::Status CheckSource(const GgufFile& model, const Plan& plan,
 }
 
 absl::Status CheckPlanAndModel(const std::string& path) {
-  absl::StatusOr<PlanFile> plan = LoadPlanFile(path);
-  if (!plan.ok()) return plan.status();
-  if (!plan->reference) return CheckPlanFile(path);
-  return OpenReference(*plan->reference, path, /*reads_weights=*/true).status();
+  WEFT_ASSIGN_OR_RETURN(PlanFile plan, LoadPlanFile(path));
+  if (!plan.reference) return CheckPlanFile(path);
+  return OpenReference(*plan.reference, path, /*reads_weights=*/true).status();
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
@@ -283,9 +280,8 @@ absl::StatusOr<Plan> LoadPlan(const std::string& path,
     }
     return std::move(plan->plan);
   }
-  absl::StatusOr<GgufFile> file = OpenModel(path);
-  if (!file.ok()) return file.status();
-  return CompileModel(*file, options);
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(path));
+  return CompileModel(file, options);
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "runtime/page_pool.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/kernels/kernel.h"
 
 namespace weft {
@@ -107,8 +108,8 @@ absl::Status PagePool::Truncate(int32_t slot, int64_t tokens) {
 absl::Status PagePool::Release(int32_t slot) { return Truncate(slot, 0); }
 
 absl::Status PagePool::Share(int32_t slot, int32_t page) {
-  if (absl::Status s = CheckArguments(slot, 0); !s.ok()) return s;
-  if (absl::Status s = CheckShared(page); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckArguments(slot, 0));
+  WEFT_RETURN_IF_ERROR(CheckShared(page));
   if (held_[slot] == pages_per_sequence_) {
     return absl::OutOfRangeError(absl::StrCat("sequence is too long: slot ",
                                               slot, ": holds all its ",
@@ -120,8 +121,8 @@ absl::Status PagePool::Share(int32_t slot, int32_t page) {
 }
 
 absl::Status PagePool::Replace(int32_t slot, int64_t index, int32_t page) {
-  if (absl::Status s = CheckArguments(slot, index); !s.ok()) return s;
-  if (absl::Status s = CheckShared(page); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckArguments(slot, index));
+  WEFT_RETURN_IF_ERROR(CheckShared(page));
   if (index >= held_[slot]) {
     return absl::OutOfRangeError(absl::StrCat("cannot replace page ", index,
                                               " of slot ", slot, ": it holds ",

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/sized_output.h"
+#include "base/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/logging.h"
@@ -280,9 +281,9 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
     header.add_weight_xxh3(0);
   }
   Preamble preamble;
-  absl::StatusOr<SizedOutput> file =
-      CreateFile(path, header.ByteSizeLong(), TotalBytes(jobs), &preamble);
-  if (!file.ok()) return file.status();
+  WEFT_ASSIGN_OR_RETURN(
+      SizedOutput file,
+      CreateFile(path, header.ByteSizeLong(), TotalBytes(jobs), &preamble));
   // Each thread makes one weight at a time in memory of its own.
   int64_t largest = 0;
   for (const WeightJob& job : jobs) {
@@ -290,9 +291,9 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
   }
   std::vector<Arena> rooms;
   for (int thread = 0; thread < threads.threads(); ++thread) {
-    absl::StatusOr<Arena> room = Arena::Create(largest, "packing weights");
-    if (!room.ok()) return room.status();
-    rooms.push_back(*std::move(room));
+    WEFT_ASSIGN_OR_RETURN(Arena room,
+                          Arena::Create(largest, "packing weights"));
+    rooms.push_back(std::move(room));
   }
   std::vector<uint64_t> checksums(jobs.size());
   std::vector<absl::Status> written(jobs.size());
@@ -305,7 +306,7 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
                                   static_cast<size_t>(jobs[i].bytes));
     }
     checksums[i] = WeightChecksum(bytes);
-    written[i] = file->Write(
+    written[i] = file.Write(
         static_cast<int64_t>(preamble.weights_start) + jobs[i].offset, bytes);
   });
   for (const absl::Status& s : written) {
@@ -314,7 +315,7 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
   for (size_t i = 0; i < jobs.size(); ++i) {
     header.set_weight_xxh3(static_cast<int>(i), checksums[i]);
   }
-  return Finish(Serialize(header), preamble, &*file);
+  return Finish(Serialize(header), preamble, &file);
 }
 
 absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
@@ -324,42 +325,36 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
   WriteReference(reference, &header);
   const std::string bytes = Serialize(header);
   Preamble preamble;
-  absl::StatusOr<SizedOutput> file =
-      CreateFile(path, bytes.size(), 0, &preamble);
-  if (!file.ok()) return file.status();
-  return Finish(bytes, preamble, &*file);
+  WEFT_ASSIGN_OR_RETURN(SizedOutput file,
+                        CreateFile(path, bytes.size(), 0, &preamble));
+  return Finish(bytes, preamble, &file);
 }
 
 absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
                                       Isa machine) {
   const std::string& path = file->path();
-  absl::StatusOr<Contents> contents = Open(*file);
-  if (!contents.ok()) return contents.status();
-  absl::StatusOr<WeightTable> weights = ReadWeights(*contents, path);
-  if (!weights.ok()) return weights.status();
-  if (reinterpret_cast<uintptr_t>(contents->weights.data()) %
-          kWeightAlignment !=
+  WEFT_ASSIGN_OR_RETURN(Contents contents, Open(*file));
+  WEFT_ASSIGN_OR_RETURN(WeightTable weights, ReadWeights(contents, path));
+  if (reinterpret_cast<uintptr_t>(contents.weights.data()) % kWeightAlignment !=
       0) {
     return Bad(path, "its memory is not aligned to 64 bytes");
   }
   std::map<std::string, uint64_t> checksums;
-  for (int i = 0; i < contents->header.weights_size(); ++i) {
-    checksums[contents->header.weights(i).name()] =
-        contents->header.weight_xxh3(i);
+  for (int i = 0; i < contents.header.weights_size(); ++i) {
+    checksums[contents.header.weights(i).name()] =
+        contents.header.weight_xxh3(i);
   }
-  absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents->header));
+  absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents.header));
   if (!result.ok()) return Bad(path, result.status().message());
   if (result->reference) return result;
   result->plan.weight_checksums = std::move(checksums);
   for (Graph& graph : result->plan.buckets) {
-    if (absl::Status s = AttachWeights(*weights, file, &graph); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(AttachWeights(weights, file, &graph));
   }
-  if (absl::Status s = CheckIsa(result->plan, machine, path); !s.ok()) return s;
-  if (absl::Status s = CheckPlanNeeds(result->plan, path); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckIsa(result->plan, machine, path));
+  WEFT_RETURN_IF_ERROR(CheckPlanNeeds(result->plan, path));
   for (const Graph& graph : result->plan.buckets) {
-    if (absl::Status s = CheckLayouts(graph, path); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckLayouts(graph, path));
   }
   if (absl::Status s = VerifyModelPlan(result->plan, machine); !s.ok()) {
     return Bad(path, s.message());
@@ -368,37 +363,31 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
 }
 
 absl::StatusOr<PlanFile> LoadPlanFile(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
-      MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  return LoadPlanFile(*std::move(file));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path));
+  return LoadPlanFile(std::move(file));
 }
 
 absl::StatusOr<PlanFile> LoadPlanOptions(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
-      MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<Contents> contents = Open(**file);
-  if (!contents.ok()) return contents.status();
-  absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents->header));
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path));
+  WEFT_ASSIGN_OR_RETURN(Contents contents, Open(*file));
+  absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents.header));
   if (!result.ok()) return Bad(path, result.status().message());
   result->plan.buckets.clear();
   return result;
 }
 
 absl::Status CheckPlanFile(const std::string& path) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file =
-      MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  if (absl::Status s = LoadPlanFile(*file).status(); !s.ok()) return s;
-  absl::StatusOr<Contents> contents = Open(**file);
-  if (!contents.ok()) return contents.status();
-  absl::StatusOr<WeightTable> weights = ReadWeights(*contents, path);
-  if (!weights.ok()) return weights.status();
-  for (int i = 0; i < contents->header.weights_size(); ++i) {
-    const std::string& name = contents->header.weights(i).name();
-    const absl::Span<const uint8_t> bytes = weights->at(name);
-    if (WeightChecksum(bytes) != contents->header.weight_xxh3(i)) {
+  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+                        MappedFile::Open(path));
+  WEFT_RETURN_IF_ERROR(LoadPlanFile(file).status());
+  WEFT_ASSIGN_OR_RETURN(Contents contents, Open(*file));
+  WEFT_ASSIGN_OR_RETURN(WeightTable weights, ReadWeights(contents, path));
+  for (int i = 0; i < contents.header.weights_size(); ++i) {
+    const std::string& name = contents.header.weights(i).name();
+    const absl::Span<const uint8_t> bytes = weights.at(name);
+    if (WeightChecksum(bytes) != contents.header.weight_xxh3(i)) {
       return Bad(path, absl::StrCat("is damaged: the checksum of weight ", name,
                                     " is wrong: compile it again"));
     }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "graph/serialize.h"
 
 namespace weft {
@@ -179,12 +180,8 @@ void WriteReference(const ModelReference& reference, PlanProto* header) {
 absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
   PlanFile file;
   Plan& plan = file.plan;
-  if (absl::Status s = ReadModel(header.model(), &plan.model); !s.ok()) {
-    return s;
-  }
-  if (absl::Status s = ReadOptions(header.options(), &plan.options); !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(ReadModel(header.model(), &plan.model));
+  WEFT_RETURN_IF_ERROR(ReadOptions(header.options(), &plan.options));
   plan.vocabulary = std::move(*header.mutable_vocabulary());
   for (const PassRecordProto& pass : header.passes()) {
     PassRecord record;
@@ -195,22 +192,21 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
   }
   plan.nodes_before = header.nodes_before();
   if (header.has_source()) {
-    absl::StatusOr<ModelReference> source = ReadReference(header.source());
-    if (!source.ok()) return source.status();
-    if (source->path.find('/') != std::string::npos) {
+    WEFT_ASSIGN_OR_RETURN(ModelReference source,
+                          ReadReference(header.source()));
+    if (source.path.find('/') != std::string::npos) {
       return Bad("source", "its path is more than a name");
     }
-    plan.source = *std::move(source);
+    plan.source = std::move(source);
   }
   if (header.has_reference()) {
     if (header.buckets_size() > 0 || header.weights_size() > 0) {
       return Bad("reference", "there are graphs or weights too");
     }
-    absl::StatusOr<ModelReference> reference =
-        ReadReference(header.reference());
-    if (!reference.ok()) return reference.status();
-    if (reference->path.empty()) return Bad("reference", "it has no path");
-    file.reference = *std::move(reference);
+    WEFT_ASSIGN_OR_RETURN(ModelReference reference,
+                          ReadReference(header.reference()));
+    if (reference.path.empty()) return Bad("reference", "it has no path");
+    file.reference = std::move(reference);
     return file;
   }
   if (static_cast<size_t>(header.buckets_size()) !=
@@ -219,12 +215,11 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
                                        plan.options.buckets.size()));
   }
   for (int i = 0; i < header.buckets_size(); ++i) {
-    absl::StatusOr<Graph> graph = FromProto(header.buckets(i));
-    if (!graph.ok()) return graph.status();
-    if (graph->bounds.tokens != plan.options.buckets[i]) {
+    WEFT_ASSIGN_OR_RETURN(Graph graph, FromProto(header.buckets(i)));
+    if (graph.bounds.tokens != plan.options.buckets[i]) {
       return Bad("buckets", "a graph is for another number of tokens");
     }
-    plan.buckets.push_back(*std::move(graph));
+    plan.buckets.push_back(std::move(graph));
   }
   return file;
 }

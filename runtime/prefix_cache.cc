@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "ops/kernels/kernel.h"
 #include "xxhash.h"
 
@@ -111,7 +112,7 @@ absl::StatusOr<int64_t> PrefixCache::Attach(int32_t slot, uint64_t scope,
     const int32_t page =
         FindWhole(scope, parent, part, BucketOf(scope, parent, part));
     if (page < 0) break;
-    if (absl::Status s = cache_->Share(slot, page); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(cache_->Share(slot, page));
     found += kPageTokens;
     parent = entries_[page].number;
   }
@@ -132,7 +133,7 @@ absl::StatusOr<int64_t> PrefixCache::AttachCopy(
   Use(match.page);
   MakeFree(1);
   if (cache_->pool().free_pages() == 0) return 0;
-  if (absl::Status s = cache_->ReserveCopy(slot, match.page); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(cache_->ReserveCopy(slot, match.page));
   return match.tokens;
 }
 

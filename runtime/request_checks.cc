@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -65,9 +66,7 @@ absl::Status CheckRequest(const Request& request, int32_t vocabulary_size,
                       "at most one entry for each token");
   }
   for (const auto& [id, bias] : request.logit_bias) {
-    if (absl::Status s = CheckId("logit_bias", id, vocabulary_size); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(CheckId("logit_bias", id, vocabulary_size));
     // +infinity added to a logit of -infinity would be no number.
     if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity()) {
       return FieldError("logit_bias", bias, "a number or -infinity");
@@ -88,9 +87,7 @@ absl::Status CheckRequest(const Request& request, int32_t vocabulary_size,
                       absl::StrCat("at most ", kMaxStopStrings));
   }
   for (const int32_t id : request.stop_tokens) {
-    if (absl::Status s = CheckId("stop_tokens", id, vocabulary_size); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(CheckId("stop_tokens", id, vocabulary_size));
   }
   return ValidateSampling(request.sampling);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "runtime/batcher.h"
 #include "runtime/request_checks.h"
 
@@ -120,11 +121,12 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
       constraint = i + 1 < asked.choices ? asked.constraint->Clone()
                                          : std::move(state->request.constraint);
     }
-    absl::StatusOr<TokenChooser> chooser = TokenChooser::Create(
-        &asked, i, std::move(constraint), end_tokens_, batcher_.scratch());
-    if (!chooser.ok()) return chooser.status();
+    WEFT_ASSIGN_OR_RETURN(
+        TokenChooser chooser,
+        TokenChooser::Create(&asked, i, std::move(constraint), end_tokens_,
+                             batcher_.scratch()));
     auto sequence =
-        std::make_unique<Sequence>(state.get(), i, *std::move(chooser),
+        std::make_unique<Sequence>(state.get(), i, std::move(chooser),
                                    ChoiceOutput(engine_->tokenizer(), asked));
     state->sequences.push_back(std::move(sequence));
   }
@@ -133,13 +135,9 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
 
 absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                                                   EventCallback callback) {
-  if (absl::Status s = CheckRequest(request, vocabulary_size_, capacity_);
-      !s.ok()) {
-    return s;
-  }
-  absl::StatusOr<std::unique_ptr<RequestState>> state =
-      MakeState(std::move(request), std::move(callback));
-  if (!state.ok()) return state.status();
+  WEFT_RETURN_IF_ERROR(CheckRequest(request, vocabulary_size_, capacity_));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
+                        MakeState(std::move(request), std::move(callback)));
 
   const absl::MutexLock lock(&mutex_);
   if (draining_) {
@@ -155,9 +153,9 @@ absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                      options_.queue_limit, " may: try again later"));
   }
   const RequestId id = ++last_id_;
-  (*state)->id = id;
+  state->id = id;
   open_.insert(id);
-  submitted_.push_back(*std::move(state));
+  submitted_.push_back(std::move(state));
   work_.Signal();
   return id;
 }

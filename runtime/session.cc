@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 
@@ -38,7 +39,7 @@ absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
                                float* logits) {
   const int64_t first = static_cast<int64_t>(tokens_.size());
   const int64_t n = static_cast<int64_t>(tokens.size());
-  if (absl::Status s = cache_->Reserve(slot_, first + n); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(cache_->Reserve(slot_, first + n));
   positions_.clear();
   for (int64_t i = 0; i < n; ++i) {
     positions_.push_back(static_cast<int32_t>(first + i));
@@ -49,13 +50,13 @@ absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
   batch.sequences = absl::MakeConstSpan(slots_).subspan(0, n);
   batch.output_rows = output_rows;
   batch.logits = logits;
-  if (absl::Status s = executor_->Run(batch); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(executor_->Run(batch));
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return absl::OkStatus();
 }
 
 absl::Status Session::Append(absl::Span<const int32_t> tokens, int64_t chunk) {
-  if (absl::Status s = CheckRoom(tokens.size()); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   chunk = StepTokens(chunk);
   while (!tokens.empty()) {
     const absl::Span<const int32_t> part = tokens.subspan(0, chunk);
@@ -71,7 +72,7 @@ absl::Status Session::Append(absl::Span<const int32_t> tokens, int64_t chunk) {
 absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
                                absl::Span<const int64_t> positions,
                                int64_t chunk, const LogitsCallback& callback) {
-  if (absl::Status s = CheckRoom(tokens.size()); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckRoom(tokens.size()));
   chunk = StepTokens(chunk);
   const size_t columns = logits_.size();
   std::vector<float> rows;
@@ -88,7 +89,7 @@ absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
     const bool none = wanted.empty();
     if (none) wanted.push_back(static_cast<int32_t>(part.size()) - 1);
     rows.resize(wanted.size() * columns);
-    if (absl::Status s = RunChunk(part, wanted, rows.data()); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(RunChunk(part, wanted, rows.data()));
     for (size_t i = 0; i < wanted.size() && !none; ++i) {
       absl::Status s =
           callback(first + wanted[i],

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/status.h"
 #include "runtime/logprobs.h"
 
 namespace weft {
@@ -27,11 +28,12 @@ absl::StatusOr<TokenChooser> TokenChooser::Create(
     absl::Span<const int32_t> end_tokens, const ChooserScratch& scratch) {
   SamplingOptions sampling = request->sampling;
   sampling.seed = ChoiceSeed(sampling.seed, choice);
-  absl::StatusOr<Sampler> sampler = Sampler::Create(
-      sampling, static_cast<int32_t>(scratch.logits.size()), scratch.sampler);
-  if (!sampler.ok()) return sampler.status();
+  WEFT_ASSIGN_OR_RETURN(
+      Sampler sampler,
+      Sampler::Create(sampling, static_cast<int32_t>(scratch.logits.size()),
+                      scratch.sampler));
   return TokenChooser(request, std::move(constraint), end_tokens,
-                      *std::move(sampler));
+                      std::move(sampler));
 }
 
 bool TokenChooser::Ends(int32_t token, FinishReason* reason) const {
@@ -62,9 +64,7 @@ void TokenChooser::ForbidEnd(absl::Span<float> logits) const {
 
 absl::Status TokenChooser::ApplyConstraint(absl::Span<float> logits,
                                            std::vector<uint64_t>* mask) {
-  if (absl::Status s = constraint_->Mask(absl::MakeSpan(*mask)); !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(constraint_->Mask(absl::MakeSpan(*mask)));
   for (size_t word = 0; word < mask->size(); ++word) {
     const uint64_t bits = (*mask)[word];
     if (bits == ~uint64_t{0}) continue;
@@ -95,14 +95,12 @@ absl::Status TokenChooser::Choose(absl::Span<const float> logits,
     logits = changed;
   }
   sampler_.SetScratch(scratch->sampler);
-  const absl::StatusOr<int32_t> id = sampler_.Sample(logits, history);
-  if (!id.ok()) return id.status();
-  token->id = *id;
+  WEFT_ASSIGN_OR_RETURN(const int32_t id, sampler_.Sample(logits, history));
+  token->id = id;
   if (request_->logprobs < 0) return absl::OkStatus();
-  const absl::StatusOr<LogSoftmax> softmax = LogSoftmax::Of(raw);
-  if (!softmax.ok()) return softmax.status();
-  token->logprob = softmax->At(*id);
-  softmax->Top(request_->logprobs, &token->top);
+  WEFT_ASSIGN_OR_RETURN(const LogSoftmax softmax, LogSoftmax::Of(raw));
+  token->logprob = softmax.At(id);
+  softmax.Top(request_->logprobs, &token->top);
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -95,10 +96,8 @@ absl::Status CheckArena(const Graph& graph) {
                           ? graph.value(lifetimes.values[i]).offset
                           : graph.node(lifetimes.nodes[i]).scratch_offset);
   }
-  if (absl::Status s = CheckPlan(lifetimes.records, offsets, graph.arena.bytes);
-      !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(
+      CheckPlan(lifetimes.records, offsets, graph.arena.bytes));
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (!OpOf(node).view) continue;
@@ -120,13 +119,11 @@ absl::Status CheckArena(const Graph& graph) {
 
 absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options,
                           Isa machine) {
-  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
-  if (absl::Status s = CheckWeights(graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
+  WEFT_RETURN_IF_ERROR(CheckWeights(graph));
   const Isa cap = RunsOn(machine, options.isa) ? options.isa : machine;
   for (NodeId id : graph.order()) {
-    if (absl::Status s = CheckKernel(graph, graph.node(id), cap); !s.ok()) {
-      return s;
-    }
+    WEFT_RETURN_IF_ERROR(CheckKernel(graph, graph.node(id), cap));
   }
   return CheckArena(graph);
 }
@@ -174,9 +171,8 @@ const StandardInput* FindStandardInput(absl::string_view name) {
 
 // Each integer operand is the standard input whose numbers are in its range.
 absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
-  absl::StatusOr<std::vector<IndexUse>> uses = IndexUses(graph);
-  if (!uses.ok()) return uses.status();
-  for (const IndexUse& use : *uses) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<IndexUse> uses, IndexUses(graph));
+  for (const IndexUse& use : uses) {
     const std::string& name = graph.value(use.input).name;
     const bool positions = name == "positions";
     bool good = false;
@@ -320,16 +316,15 @@ absl::Status CheckBuckets(const Plan& plan) {
 absl::Status VerifyPlan(const Plan& plan, Isa machine) {
   if (plan.buckets.empty()) return Illegal("buckets", "there are none");
   for (const Graph& graph : plan.buckets) {
-    if (absl::Status s = VerifyBucket(graph, plan.options, machine); !s.ok())
-      return s;
+    WEFT_RETURN_IF_ERROR(VerifyBucket(graph, plan.options, machine));
   }
   return CheckOrders(plan);
 }
 
 absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
-  if (absl::Status s = VerifyPlan(plan, machine); !s.ok()) return s;
-  if (absl::Status s = CheckBuckets(plan); !s.ok()) return s;
-  if (absl::Status s = CheckShared(plan); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan, machine));
+  WEFT_RETURN_IF_ERROR(CheckBuckets(plan));
+  WEFT_RETURN_IF_ERROR(CheckShared(plan));
   const int64_t vocabulary = plan.model.vocabulary_size;
   if (vocabulary < 1 || vocabulary > kMaxVocabulary ||
       vocabulary != plan.vocabulary.tokens_size()) {
@@ -338,11 +333,9 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
                                 " tokens for a model of ", vocabulary));
   }
   for (const Graph& graph : plan.buckets) {
-    if (absl::Status s = CheckInputs(graph); !s.ok()) return s;
-    if (absl::Status s = CheckModelOutputs(graph, plan.model); !s.ok()) {
-      return s;
-    }
-    if (absl::Status s = CheckIndices(graph, vocabulary); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(CheckInputs(graph));
+    WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model));
+    WEFT_RETURN_IF_ERROR(CheckIndices(graph, vocabulary));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "serve/generation_fields.h"
 #include "serve/json_fields.h"
 #include "serve/openai_request.h"
@@ -197,9 +198,8 @@ void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
 
 absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     absl::string_view body, const RequestLimits& limits) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   if (!fields.status().ok()) return fields.status();
   ChatCompletionRequest request;
   ReadTemplateFields(&fields, &request);
@@ -234,9 +234,8 @@ absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
 
 absl::StatusOr<ChatCompletionRequest> ParseTemplateRequest(
     absl::string_view body) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   if (!fields.status().ok()) return fields.status();
   ChatCompletionRequest request;
   ReadTemplateFields(&fields, &request);

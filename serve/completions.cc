@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/status.h"
 #include "serve/answer_writer.h"
 #include "serve/generation.h"
 #include "serve/json_fields.h"
@@ -67,12 +68,12 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model,
     request.logprobs = static_cast<int>(*fields.top_logprobs);
   }
   if (!fields.cache_prompt) request.cache_scope = Random64();
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> constraint =
-      job.forces_call ? model.grammars->ForToolCall(job.tool_custom, job.tools,
-                                                    job.forced_tool)
-                      : model.grammars->ForFormat(fields);
-  if (!constraint.ok()) return constraint.status();
-  request.constraint = *std::move(constraint);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<TokenConstraint> constraint,
+                        job.forces_call
+                            ? model.grammars->ForToolCall(
+                                  job.tool_custom, job.tools, job.forced_tool)
+                            : model.grammars->ForFormat(fields));
+  request.constraint = std::move(constraint);
   return request;
 }
 
@@ -121,8 +122,7 @@ class Answering {
       if (!events.ok()) return events;
       if (connection_->PeerGone()) return absl::CancelledError("client gone");
       for (const PromptEvent& event : *events) {
-        if (absl::Status s = Failure(event.event, constraint_); !s.ok())
-          return s;
+        WEFT_RETURN_IF_ERROR(Failure(event.event, constraint_));
       }
       if (!events->empty() || generation_.done()) return events;
     }
@@ -253,26 +253,21 @@ void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
 absl::StatusOr<Job> CompletionJob(const ServedModel& model,
                                   const ServiceLimits& limits,
                                   const std::string& body) {
-  absl::StatusOr<CompletionRequest> request =
-      ParseCompletionRequest(body, limits.request);
-  if (!request.ok()) return request.status();
+  WEFT_ASSIGN_OR_RETURN(CompletionRequest request,
+                        ParseCompletionRequest(body, limits.request));
   Job job;
-  job.fields = std::move(request->generation);
-  for (const Prompt& prompt : request->prompts) {
-    absl::StatusOr<std::vector<int32_t>> tokens =
-        EncodePrompt(model, prompt, request->parse_special);
-    if (!tokens.ok()) return tokens.status();
-    if (absl::Status s = CheckPrompt(model, limits, *tokens, "prompt", 1);
-        !s.ok()) {
-      return s;
-    }
-    if (request->echo) {
+  job.fields = std::move(request.generation);
+  for (const Prompt& prompt : request.prompts) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                          EncodePrompt(model, prompt, request.parse_special));
+    WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "prompt", 1));
+    if (request.echo) {
       absl::StatusOr<std::string> text = prompt.text;
-      if (prompt.is_tokens) text = model.tokenizer().Decode(*tokens, {});
+      if (prompt.is_tokens) text = model.tokenizer().Decode(tokens, {});
       if (!text.ok()) return text.status();
       job.echoes.push_back(*std::move(text));
     }
-    job.prompts.push_back(*std::move(tokens));
+    job.prompts.push_back(std::move(tokens));
   }
   return job;
 }
@@ -280,30 +275,24 @@ absl::StatusOr<Job> CompletionJob(const ServedModel& model,
 absl::StatusOr<Job> ChatJob(const ServedModel& model,
                             const ServiceLimits& limits,
                             const std::string& body) {
-  absl::StatusOr<ChatCompletionRequest> request =
-      ParseChatCompletionRequest(body, limits.request);
-  if (!request.ok()) return request.status();
-  absl::StatusOr<std::vector<TextSegment>> segments =
-      RenderChat(model, *request);
-  if (!segments.ok()) return segments.status();
-  absl::StatusOr<std::vector<int32_t>> tokens =
-      model.tokenizer().EncodeSegments(*segments, {});
-  if (!tokens.ok()) return tokens.status();
-  if (absl::Status s = CheckPrompt(model, limits, *tokens, "messages", 1);
-      !s.ok()) {
-    return s;
-  }
+  WEFT_ASSIGN_OR_RETURN(ChatCompletionRequest request,
+                        ParseChatCompletionRequest(body, limits.request));
+  WEFT_ASSIGN_OR_RETURN(std::vector<TextSegment> segments,
+                        RenderChat(model, request));
+  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                        model.tokenizer().EncodeSegments(segments, {}));
+  WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "messages", 1));
   Job job;
   job.kind = AnswerKind::kChat;
-  job.fields = std::move(request->generation);
-  job.prompts.push_back(*std::move(tokens));
-  if (request->tool_choice != ToolChoice::kNone) {
-    job.tools = std::move(request->tools);
+  job.fields = std::move(request.generation);
+  job.prompts.push_back(std::move(tokens));
+  if (request.tool_choice != ToolChoice::kNone) {
+    job.tools = std::move(request.tools);
     job.tool_custom = model.tool_custom;
   }
-  job.forces_call = request->tool_choice == ToolChoice::kRequired ||
-                    request->tool_choice == ToolChoice::kNamed;
-  job.forced_tool = request->tool_name;
+  job.forces_call = request.tool_choice == ToolChoice::kRequired ||
+                    request.tool_choice == ToolChoice::kNamed;
+  job.forced_tool = request.tool_name;
   if (job.forces_call && job.tool_custom == ToolCustom::kNone) {
     job.tool_custom = ToolCustom::kBare;  // as it is then written
   }

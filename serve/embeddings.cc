@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "serve/prompts.h"
 
 namespace weft {
@@ -34,20 +35,16 @@ absl::StatusOr<json> Embed(const ServedModel& model,
   int64_t all_tokens = 0;
   json data = json::array();
   for (const Prompt& input : request.inputs) {
-    absl::StatusOr<std::vector<int32_t>> tokens =
-        EncodePrompt(model, input, /*parse_special=*/false);
-    if (!tokens.ok()) return tokens.status();
-    if (absl::Status s = CheckPrompt(model, limits, *tokens, "input", 0);
-        !s.ok()) {
-      return s;
-    }
-    absl::StatusOr<std::vector<float>> vector = model.encoder->Embed(*tokens);
-    if (!vector.ok()) return vector.status();
-    Normalize(&*vector);
-    all_tokens += static_cast<int64_t>(tokens->size());
+    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                          EncodePrompt(model, input, /*parse_special=*/false));
+    WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "input", 0));
+    WEFT_ASSIGN_OR_RETURN(std::vector<float> vector,
+                          model.encoder->Embed(tokens));
+    Normalize(&vector);
+    all_tokens += static_cast<int64_t>(tokens.size());
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},
-                    {"embedding", VectorJson(*vector, request.base64)}});
+                    {"embedding", VectorJson(vector, request.base64)}});
   }
   return json{
       {"object", "list"},

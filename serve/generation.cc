@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/status.h"
+
 namespace weft {
 
 Generation::Generation(Scheduler* scheduler, size_t buffered)
@@ -22,12 +24,13 @@ void Generation::Mailbox::Put(int64_t prompt, const Event& event) {
 absl::Status Generation::Start(std::vector<Request> requests) {
   usages_.resize(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    absl::StatusOr<RequestId> id = scheduler_->Submit(
-        std::move(requests[i]), [mailbox = mailbox_, i](const Event& event) {
-          mailbox->Put(static_cast<int64_t>(i), event);
-        });
-    if (!id.ok()) return id.status();
-    ids_.push_back(*id);
+    WEFT_ASSIGN_OR_RETURN(
+        RequestId id,
+        scheduler_->Submit(std::move(requests[i]),
+                           [mailbox = mailbox_, i](const Event& event) {
+                             mailbox->Put(static_cast<int64_t>(i), event);
+                           }));
+    ids_.push_back(id);
     ++open_;
   }
   return absl::OkStatus();

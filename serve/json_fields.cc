@@ -7,6 +7,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -75,7 +76,7 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == absl::string_view::npos) {
     return FieldError("", "the body is empty: want a JSON object");
   }
-  if (absl::Status s = CheckShape(text); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(CheckShape(text));
   try {
     return json::parse(text.begin(), text.end());
   } catch (const json::parse_error& e) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "serve/generation_fields.h"
 #include "serve/json_fields.h"
 
@@ -71,9 +72,8 @@ void ReadPrompts(JsonFields* fields, const char* name, int64_t most,
 
 absl::StatusOr<CompletionRequest> ParseCompletionRequest(
     absl::string_view body, const RequestLimits& limits) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   if (!fields.status().ok()) return fields.status();
   CompletionRequest request;
   request.generation.max_tokens = 16;
@@ -106,9 +106,8 @@ absl::StatusOr<CompletionRequest> ParseCompletionRequest(
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
     absl::string_view body, const RequestLimits& limits) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   if (!fields.status().ok()) return fields.status();
   EmbeddingsRequest request;
   ReadPrompts(&fields, "input", limits.prompts, &request.inputs);
@@ -126,9 +125,8 @@ absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
 }
 
 absl::StatusOr<TokenizeRequest> ParseTokenizeRequest(absl::string_view body) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   TokenizeRequest request;
   if (fields.status().ok() && !fields.Has("content")) {
     fields.Fail("content", "is missing");
@@ -143,16 +141,13 @@ absl::StatusOr<TokenizeRequest> ParseTokenizeRequest(absl::string_view body) {
 
 absl::StatusOr<DetokenizeRequest> ParseDetokenizeRequest(
     absl::string_view body) {
-  absl::StatusOr<json> parsed = ParseJson(body);
-  if (!parsed.ok()) return parsed.status();
-  JsonFields fields(*parsed, "");
+  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
+  JsonFields fields(parsed, "");
   if (!fields.status().ok()) return fields.status();
   DetokenizeRequest request;
   const json* tokens = fields.Find("tokens");
   if (tokens == nullptr) return FieldError("tokens", "is missing");
-  if (absl::Status s = ReadIds(*tokens, "tokens", &request.tokens); !s.ok()) {
-    return s;
-  }
+  WEFT_RETURN_IF_ERROR(ReadIds(*tokens, "tokens", &request.tokens));
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "text/jinja/template.h"
 
 namespace weft {
@@ -150,7 +151,7 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Default(
 
 absl::StatusOr<std::vector<TextSegment>> ChatTemplate::Render(
     const ChatRequest& request) const {
-  if (absl::Status s = Check(request); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(Check(request));
   std::vector<jinja::Variable> variables;
   const auto set = [&](absl::string_view name, Json value, bool marked) {
     variables.push_back({std::string(name), std::move(value), marked, {}});

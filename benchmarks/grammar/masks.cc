@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "base/status.h"
 #include "loaders/gguf.h"
 #include "loaders/vocabulary.h"
 #include "nlohmann/json.hpp"
@@ -84,9 +85,8 @@ Vocabulary MadeUp(int size) {
 absl::StatusOr<Vocabulary> VocabularyOf(const std::string& argument) {
   int size = 0;
   if (absl::SimpleAtoi(argument, &size)) return MadeUp(size);
-  absl::StatusOr<GgufFile> file = GgufFile::Open(argument);
-  if (!file.ok()) return file.status();
-  return ReadVocabulary(*file);
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, GgufFile::Open(argument));
+  return ReadVocabulary(file);
 }
 
 double Microseconds(std::chrono::steady_clock::duration duration) {

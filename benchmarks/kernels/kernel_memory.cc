@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/status.h"
 #include "ops/op_table.h"
 #include "ops/quantize.h"
 #include "ops/reference.h"
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<KernelMemory>> KernelMemory::Create(
     const KernelCase& kernel_case, int64_t streamed_bytes,
     ThreadPool* threads) {
   std::unique_ptr<KernelMemory> memory(new KernelMemory(kernel_case, threads));
-  if (absl::Status s = memory->Fill(streamed_bytes); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(memory->Fill(streamed_bytes));
   return memory;
 }
 
@@ -84,9 +85,8 @@ void KernelMemory::FillValue(const Value& value, uint8_t* data) const {
 absl::Status KernelMemory::Fill(int64_t streamed_bytes) {
   const Bounds& bounds = graph_.bounds;
   const auto allocate = [this](int64_t bytes) -> absl::StatusOr<uint8_t*> {
-    absl::StatusOr<Arena> arena = Arena::Create(bytes, "operands");
-    if (!arena.ok()) return arena.status();
-    memory_.push_back(*std::move(arena));
+    WEFT_ASSIGN_OR_RETURN(Arena arena, Arena::Create(bytes, "operands"));
+    memory_.push_back(std::move(arena));
     return memory_.back().data();
   };
 
@@ -98,12 +98,12 @@ absl::Status KernelMemory::Fill(int64_t streamed_bytes) {
   states_.resize(graph_.value_count());
   for (ValueId id = 0; id < graph_.value_count(); ++id) {
     const Value& value = graph_.value(id);
-    absl::StatusOr<uint8_t*> data = allocate(StorageBytes(value.type, bounds));
-    if (!data.ok()) return data.status();
-    values_[id] = MatrixOperand(value.type, bounds, *data);
-    if (value.kind != ValueKind::kTemporary) FillValue(value, *data);
+    WEFT_ASSIGN_OR_RETURN(uint8_t * data,
+                          allocate(StorageBytes(value.type, bounds)));
+    values_[id] = MatrixOperand(value.type, bounds, data);
+    if (value.kind != ValueKind::kTemporary) FillValue(value, data);
     if (IsStateType(value.type)) {
-      states_[id] = {*data, KvPageBytes(value.type), page_table_.data(),
+      states_[id] = {data, KvPageBytes(value.type), page_table_.data(),
                      static_cast<int64_t>(page_table_.size())};
       values_[id].state = &states_[id];
     }
@@ -118,10 +118,9 @@ absl::Status KernelMemory::Fill(int64_t streamed_bytes) {
   if (streamed_bytes > 0 && copy_bytes_ >= kLeastStreamed) {
     copy_count_ = (streamed_bytes + copy_bytes_ - 1) / copy_bytes_;
   }
-  absl::StatusOr<Arena> copies =
-      Arena::Create(copy_count_ * copy_bytes_, "copies of operands");
-  if (!copies.ok()) return copies.status();
-  copies_ = *std::move(copies);
+  WEFT_ASSIGN_OR_RETURN(Arena copies, Arena::Create(copy_count_ * copy_bytes_,
+                                                    "copies of operands"));
+  copies_ = std::move(copies);
   for (int64_t copy = 0; copy < copy_count_; ++copy) {
     for (const Streamed& part : streamed_) {
       std::memcpy(copies_.data() + copy * copy_bytes_ + part.offset,
@@ -131,14 +130,14 @@ absl::Status KernelMemory::Fill(int64_t streamed_bytes) {
   }
 
   const NodeView view = {graph_, node(), {row_->isa()}};
-  absl::StatusOr<Arena> scratch =
-      Arena::Create(row_->ScratchBytes(view), "scratch");
-  if (!scratch.ok()) return scratch.status();
-  scratch_ = *std::move(scratch);
-  absl::StatusOr<Arena> thread_scratch = Arena::Create(
-      Aligned(row_->ThreadScratchBytes(view)) * threads_->threads(), "scratch");
-  if (!thread_scratch.ok()) return thread_scratch.status();
-  thread_scratch_ = *std::move(thread_scratch);
+  WEFT_ASSIGN_OR_RETURN(Arena scratch,
+                        Arena::Create(row_->ScratchBytes(view), "scratch"));
+  scratch_ = std::move(scratch);
+  WEFT_ASSIGN_OR_RETURN(Arena thread_scratch,
+                        Arena::Create(Aligned(row_->ThreadScratchBytes(view)) *
+                                          threads_->threads(),
+                                      "scratch"));
+  thread_scratch_ = std::move(thread_scratch);
 
   // What the node reads from other nodes, by their reference functions.
   for (NodeId id : graph_.order()) {

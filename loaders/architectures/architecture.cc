@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
 #include "ops/op_table.h"
@@ -307,38 +308,35 @@ absl::Status ModelBuilder::Finish() {
 
 absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
                                        const GraphOptions& options) {
-  absl::StatusOr<std::string> name = ReadArchitecture(file);
-  if (!name.ok()) return name.status();
-  const Architecture* architecture = FindArchitecture(*name);
+  WEFT_ASSIGN_OR_RETURN(std::string name, ReadArchitecture(file));
+  const Architecture* architecture = FindArchitecture(name);
   if (architecture == nullptr) {
     std::vector<std::string> known;
     for (const Architecture* a : AllArchitectures()) known.push_back(a->name);
     return absl::UnimplementedError(absl::StrCat(
-        "architecture '", *name, "' is not supported: ", file.path(),
+        "architecture '", name, "' is not supported: ", file.path(),
         ": supported are ", absl::StrJoin(known, ", ")));
   }
-  absl::StatusOr<ModelConfig> config =
-      ReadModelConfig(file, architecture->traits);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<int64_t> context = ContextOf(*config, options.context);
-  if (!context.ok()) return context.status();
-  if (options.kv_type.last_block() >= config->block_count) {
+  WEFT_ASSIGN_OR_RETURN(ModelConfig config,
+                        ReadModelConfig(file, architecture->traits));
+  WEFT_ASSIGN_OR_RETURN(int64_t context, ContextOf(config, options.context));
+  if (options.kv_type.last_block() >= config.block_count) {
     return absl::InvalidArgumentError(
         absl::StrCat("kv-type names a block that is not there: ",
                      options.kv_type.last_block(),
-                     ": this model has blocks 0 to ", config->block_count - 1));
+                     ": this model has blocks 0 to ", config.block_count - 1));
   }
 
   LoadedGraph loaded;
-  loaded.config = *config;
+  loaded.config = config;
   Graph& graph = loaded.graph;
-  graph.name = *name;
-  graph.bounds = {options.tokens, options.tokens, *context};
+  graph.name = name;
+  graph.bounds = {options.tokens, options.tokens, context};
   WeightReader tensors(file);
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
   architecture->build(builder);
-  if (absl::Status s = builder.Finish(); !s.ok()) return s;
-  if (absl::Status s = VerifyGraph(graph); !s.ok()) return s;
+  WEFT_RETURN_IF_ERROR(builder.Finish());
+  WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
   return loaded;
 }
 

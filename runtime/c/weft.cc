@@ -20,6 +20,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "nlohmann/json.hpp"
 #include "runtime/scheduler.h"
 #include "text/chat_template.h"
@@ -198,14 +199,14 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   scheduler_options.prefill_tokens = asked.prefill_tokens;
   scheduler_options.prefix_cache = asked.prefix_cache != 0;
 
-  absl::StatusOr<std::unique_ptr<weft::Engine>> engine =
-      weft::Engine::Load(path == nullptr ? "" : path, engine_options);
-  if (!engine.ok()) return engine.status();
-  absl::StatusOr<std::unique_ptr<weft::Scheduler>> scheduler =
-      weft::Scheduler::Create(*std::move(engine), scheduler_options);
-  if (!scheduler.ok()) return scheduler.status();
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<weft::Engine> engine,
+      weft::Engine::Load(path == nullptr ? "" : path, engine_options));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<weft::Scheduler> scheduler,
+      weft::Scheduler::Create(std::move(engine), scheduler_options));
   auto result = std::make_unique<weft_engine>();
-  result->scheduler = *std::move(scheduler);
+  result->scheduler = std::move(scheduler);
   return result;
 }
 
@@ -238,10 +239,10 @@ absl::StatusOr<std::vector<int32_t>> PromptOf(const weft::Tokenizer& tokenizer,
   }
   weft::EncodeOptions options;
   options.parse_special = asked.parse_special != 0;
-  absl::StatusOr<absl::string_view> text =
-      TextOf("weft_request.text", asked.text, asked.text_size);
-  if (!text.ok()) return text.status();
-  return tokenizer.Encode(*text, options);
+  WEFT_ASSIGN_OR_RETURN(
+      absl::string_view text,
+      TextOf("weft_request.text", asked.text, asked.text_size));
+  return tokenizer.Encode(text, options);
 }
 
 // Null for any text.
@@ -290,15 +291,13 @@ absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> ConstraintOf(
 
 absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
                                         const weft_request& asked) {
-  absl::StatusOr<std::vector<int32_t>> prompt =
-      PromptOf(engine.scheduler->tokenizer(), asked);
-  if (!prompt.ok()) return prompt.status();
-  absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> constraint =
-      ConstraintOf(engine, asked);
-  if (!constraint.ok()) return constraint.status();
+  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> prompt,
+                        PromptOf(engine.scheduler->tokenizer(), asked));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<weft::TokenConstraint> constraint,
+                        ConstraintOf(engine, asked));
   weft::Request request;
-  request.constraint = *std::move(constraint);
-  request.prompt_tokens = *std::move(prompt);
+  request.constraint = std::move(constraint);
+  request.prompt_tokens = std::move(prompt);
   request.choices = asked.choices;
   request.max_tokens = asked.max_tokens;
   request.min_tokens = asked.min_tokens;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "graph/listing.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/storage.h"
@@ -225,16 +226,14 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
   shape.slots = 1;
   shape.pages_per_sequence = (plan.context() + kPageTokens - 1) / kPageTokens;
   shape.pages = PagesForTokens(tokens.size());
-  absl::StatusOr<std::unique_ptr<KvCache>> cache = KvCache::Create(shape);
-  if (!cache.ok()) return cache.status();
-  absl::StatusOr<std::unique_ptr<Executor>> executor =
-      Executor::Create(alone, &threads, cache->get());
-  if (!executor.ok()) return executor.status();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache, KvCache::Create(shape));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                        Executor::Create(alone, &threads, cache.get()));
 
   NodeCheck check;
   check.bucket = bucket.bounds.tokens;
   Checker checker(alone->buckets[0], evaluator, &check, &report->faults);
-  (*executor)->Observe(&checker);
+  executor->Observe(&checker);
   const int64_t total = static_cast<int64_t>(tokens.size());
   // Two thirds, then the rest: not a multiple of anything.
   int64_t next = 0;
@@ -244,12 +243,12 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     const absl::Span<const int32_t> part = tokens.subspan(next, size);
     StepInputs inputs = TokenInputs(part, static_cast<int32_t>(next));
     next += size;
-    if (absl::Status s = (*cache)->Reserve(0, next); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(cache->Reserve(0, next));
     std::vector<float> logits(size * plan.model.output_columns());
     checker.Begin(size);
     absl::Status s =
-        (*executor)->Run({part, inputs["positions"], inputs["sequence"],
-                          inputs["output_rows"], logits.data()});
+        executor->Run({part, inputs["positions"], inputs["sequence"],
+                       inputs["output_rows"], logits.data()});
     if (!s.ok()) return s;
     ++check.steps;
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "graph/listing.h"
 
 namespace weft {
@@ -46,10 +47,9 @@ const PassCheck* PassChecker::Guilty() const {
 
 absl::Status PassChecker::Keep(Graph graph) {
   before_ = std::move(graph);
-  absl::StatusOr<Contents> run =
-      evaluator_.Run(before_, inputs_, step_, Contents());
-  if (!run.ok()) return run.status();
-  contents_ = *std::move(run);
+  WEFT_ASSIGN_OR_RETURN(Contents run,
+                        evaluator_.Run(before_, inputs_, step_, Contents()));
+  contents_ = std::move(run);
   return absl::OkStatus();
 }
 
@@ -62,7 +62,7 @@ absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
   } else if (bucket != bucket_) {
     // Each bucket begins with the shared graph, its values numbered anew.
     if (bucket_ == 0) shared_ = before_.Compact();
-    if (absl::Status s = Keep(shared_); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(Keep(shared_));
   }
   bucket_ = bucket;
   if (pass.empty()) return Keep(graph);
@@ -80,18 +80,18 @@ absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
       given[id] = contents_[id];
     }
   }
-  absl::StatusOr<Contents> run = evaluator_.Run(graph, inputs_, step_, given);
-  if (!run.ok()) return run.status();
+  WEFT_ASSIGN_OR_RETURN(Contents run,
+                        evaluator_.Run(graph, inputs_, step_, given));
   const auto compare = [&](ValueId found, ValueId want) {
     const ValueType& type = graph.value(found).type;
     const Difference difference =
-        Compare(type, step_, *(*run)[found], *contents_[want]);
+        Compare(type, step_, *run[found], *contents_[want]);
     if (difference.relative > check.worst) {
       check.worst = difference.relative;
       check.node = NameOf(graph, found);
     }
     const bool same = check.tolerance == 0
-                          ? *(*run)[found] == *contents_[want]
+                          ? *run[found] == *contents_[want]
                           : difference.relative <= check.tolerance;
     if (same || !check.fault.empty()) return;
     check.node = NameOf(graph, found);

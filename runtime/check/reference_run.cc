@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
 
@@ -189,9 +190,8 @@ absl::StatusOr<Contents> ReferenceEvaluator::Run(const Graph& graph,
     Contents operands;
     for (ValueId id : node.inputs) {
       if (graph.IsWeight(id) && contents[id] == nullptr) {
-        absl::StatusOr<ContentPointer> weight = Weight(graph.value(id));
-        if (!weight.ok()) return weight.status();
-        contents[id] = *std::move(weight);
+        WEFT_ASSIGN_OR_RETURN(ContentPointer weight, Weight(graph.value(id)));
+        contents[id] = std::move(weight);
       }
       operands.push_back(is_given(id) ? given[id] : contents[id]);
     }

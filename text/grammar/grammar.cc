@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft::grammar {
 namespace {
@@ -67,7 +68,7 @@ class Constraint : public TokenConstraint {
       automaton_->AllowWork(Automaton::kMaxWork);
       MakeMask(mask);
     }
-    if (absl::Status s = Limits(); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(Limits());
     std::fill(allowed.begin(), allowed.end(), 0);
     std::copy(mask.begin(), mask.end(), allowed.begin());
     return absl::OkStatus();
@@ -82,7 +83,7 @@ class Constraint : public TokenConstraint {
     for (const char c : bytes) {
       set = automaton_->Step(set, static_cast<uint8_t>(c));
     }
-    if (absl::Status s = Limits(); !s.ok()) return s;
+    WEFT_RETURN_IF_ERROR(Limits());
     if (set == Automaton::kDead) {
       return absl::InvalidArgumentError(
           absl::StrCat("grammar: token ", token, " is not allowed here"));
@@ -175,10 +176,9 @@ Grammar::Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie)
 
 absl::StatusOr<std::shared_ptr<Grammar>> Grammar::Create(
     const Syntax& syntax, std::shared_ptr<const TokenTrie> trie) {
-  absl::StatusOr<Compiled> compiled = Compiled::Create(syntax);
-  if (!compiled.ok()) return compiled.status();
+  WEFT_ASSIGN_OR_RETURN(Compiled compiled, Compiled::Create(syntax));
   return std::shared_ptr<Grammar>(
-      new Grammar(*std::move(compiled), std::move(trie)));
+      new Grammar(std::move(compiled), std::move(trie)));
 }
 
 std::unique_ptr<TokenConstraint> Grammar::NewConstraint() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "text/jinja/expression_parser.h"
 
 namespace weft::jinja {
@@ -246,9 +247,8 @@ class Parser {
 }  // namespace
 
 absl::StatusOr<Block> ParseTemplate(absl::string_view source) {
-  absl::StatusOr<std::vector<Token>> tokens = Tokenize(source);
-  if (!tokens.ok()) return tokens.status();
-  return Parser(*tokens).Run();
+  WEFT_ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokenize(source));
+  return Parser(tokens).Run();
 }
 
 }  // namespace weft::jinja

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/status.h"
 #include "text/jinja/context.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/limits.h"
@@ -99,9 +100,8 @@ absl::StatusOr<std::unique_ptr<const Template>> Template::Parse(
     absl::string_view source) {
   std::unique_ptr<Template> made(new Template);
   made->source_size_ = source.size();
-  absl::StatusOr<Block> block = ParseTemplate(source);
-  if (!block.ok()) return block.status();
-  made->block_ = *std::move(block);
+  WEFT_ASSIGN_OR_RETURN(Block block, ParseTemplate(source));
+  made->block_ = std::move(block);
   return made;
 }
 
