@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "chat/line_mode.h"
 #include "chat/screen.h"

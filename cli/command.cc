@@ -2,12 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -18,9 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/output_path.h"
 #include "base/status.h"
-#include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
 
@@ -264,41 +259,6 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
     tokens.push_back(static_cast<int32_t>(random() % vocabulary));
   }
   return tokens;
-}
-
-absl::Status CheckCanWrite(const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
-  const std::string folder =
-      std::filesystem::path(place.target).parent_path().string();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(
-      absl::StrCat("cannot write file: ", path, ": ", std::strerror(errno)));
-}
-
-absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
-  // A device or a pipe takes the bytes as they come.
-  const std::string& written_path =
-      place.special ? place.target : place.temporary;
-  const RemoveOnInterrupt cleanup(path);
-  const auto fail = [&] {
-    const std::string reason = std::strerror(errno);
-    if (!place.special) std::remove(written_path.c_str());
-    return absl::UnavailableError(
-        absl::StrCat("cannot write file: ", path, ": ", reason));
-  };
-  std::FILE* file = std::fopen(written_path.c_str(), "wb");
-  if (file == nullptr) return fail();
-  const bool written =
-      std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  if (std::fclose(file) != 0 || !written) return fail();
-  if (place.special) return absl::OkStatus();
-  if (std::rename(written_path.c_str(), place.target.c_str()) != 0) {
-    return fail();
-  }
-  return absl::OkStatus();
 }
 
 namespace {

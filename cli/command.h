@@ -84,13 +84,6 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 // Token ids for a measurement or a check: the same in every run.
 std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary);
 
-// The error of WriteFile that can be known before there is anything to write.
-absl::Status CheckCanWrite(const std::string& path);
-
-// Writes under a temporary name beside `path`, then renames: never a partial
-// file.
-absl::Status WriteFile(const std::string& path, absl::string_view content);
-
 // A progress bar on a terminal, nothing elsewhere or when quiet. `label` stands
 // before it. Clears itself when done.
 Progress MakeProgress(const CommonFlags& common, const std::string& label);

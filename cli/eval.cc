@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/first_largest.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "nlohmann/json.hpp"

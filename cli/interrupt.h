@@ -7,8 +7,6 @@
 // Ctrl-C does not wait for it.
 #pragma once
 
-#include <string>
-
 #include "runtime/engine.h"
 
 namespace weft {
@@ -45,19 +43,6 @@ class WaitForInterrupt {
 
  private:
   int ends_[2];  // of a pipe that the handler writes to
-};
-
-// While this lives, Ctrl-C removes the temporary file under which `path` is
-// being written (base/output_path.h). One at a time.
-class RemoveOnInterrupt {
- public:
-  explicit RemoveOnInterrupt(const std::string& path);
-  ~RemoveOnInterrupt();
-  RemoveOnInterrupt(const RemoveOnInterrupt&) = delete;
-  RemoveOnInterrupt& operator=(const RemoveOnInterrupt&) = delete;
-
- private:
-  std::string temporary_;
 };
 
 }  // namespace weft
