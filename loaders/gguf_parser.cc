@@ -31,11 +31,19 @@ constexpr const char* kTensorTypeNames[] = {
     "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",
 };
 
+// Of a file that seems to be empty: more are not looked at.
+constexpr size_t kMostZeros = size_t{1} << 16;
+
 struct TensorEntry {
   GgufTensor tensor;
   uint64_t relative_offset = 0;  // from the begin of the data section
   uint64_t bytes = 0;
 };
+
+bool IsZeros(absl::Span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](uint8_t byte) { return byte == 0; });
+}
 
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
@@ -102,6 +110,11 @@ class Parser {
     }
     uint32_t version;
     if (!reader_.Read(&version)) return CutOff("header ends");
+    // What a download leaves that made room first and was then broken off.
+    if (version == 0 && IsZeros(file_->bytes().subspan(4, kMostZeros))) {
+      return Error("not a GGUF file", "it is empty after the magic",
+                   "copy or download it again");
+    }
     // No version will ever be a multiple of 65536.
     if (magic == kSwappedMagic || (version & 0xffff) == 0) {
       return Error("wrong byte order", "the file is big-endian",
