@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "loaders/utf8.h"
@@ -723,6 +726,70 @@ class ConfigReader {
 };
 
 }  // namespace
+
+double AsWritten(float x) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, x);
+    if (std::strtof(text, nullptr) == x) break;
+  }
+  return std::strtod(text, nullptr);
+}
+
+std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
+    const ModelConfig& config) {
+  using PerBlock = ModelConfig::PerBlock;
+  std::vector<std::pair<std::string, std::vector<double>>> all;
+  const auto add = [&](std::string name, double number) {
+    all.emplace_back(std::move(name), std::vector<double>{number});
+  };
+  const auto add_unless = [&](double usual, const char* name, double number) {
+    if (number != usual) add(name, number);
+  };
+  const auto add_blocks = [&](const char* name, int64_t PerBlock::*field) {
+    std::vector<double> numbers;
+    for (const PerBlock& block : config.blocks) {
+      numbers.push_back(static_cast<double>(block.*field));
+    }
+    if (std::count(numbers.begin(), numbers.end(), numbers.front()) ==
+        static_cast<int64_t>(numbers.size())) {
+      numbers.resize(1);
+    }
+    all.emplace_back(name, std::move(numbers));
+  };
+  add("block_count", static_cast<double>(config.block_count));
+  add_blocks("feed_forward_length", &PerBlock::feed_forward_length);
+  add_blocks("head_count", &PerBlock::head_count);
+  add_blocks("head_count_kv", &PerBlock::head_count_kv);
+  add("key_length", static_cast<double>(config.key_length));
+  add("value_length", static_cast<double>(config.value_length));
+  add("norm_epsilon", AsWritten(config.norm_epsilon));
+  if (!config.sliding_blocks.empty()) {
+    add("sliding_window", static_cast<double>(config.sliding_window));
+    all.emplace_back("sliding_window_pattern",
+                     std::vector<double>(config.sliding_blocks.begin(),
+                                         config.sliding_blocks.end()));
+  }
+  if (config.rope_dimension_count > 0) {
+    add("rope_dimension_count",
+        static_cast<double>(config.rope_dimension_count));
+    add("rope_freq_base", AsWritten(config.rope_freq_base));
+    add_unless(1, "rope_position_scale", AsWritten(config.rope_position_scale));
+    add_unless(1, "rope_magnitude", AsWritten(config.rope_magnitude));
+    add_unless(0, "original_context_length",
+               static_cast<double>(config.original_context_length));
+  }
+  if (config.expert_count > 0) {
+    add("expert_count", static_cast<double>(config.expert_count));
+    add("expert_used_count", static_cast<double>(config.expert_used_count));
+    add("expert_feed_forward_length",
+        static_cast<double>(config.expert_feed_forward_length));
+  }
+  for (const auto& [name, number] : config.numbers) {
+    add(absl::StrReplaceAll(name, {{".", "_"}}), number);
+  }
+  return all;
+}
 
 absl::StatusOr<std::string> ReadArchitecture(const GgufFile& file) {
   auto architecture = file.GetString(kArchitecture);

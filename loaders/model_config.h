@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -163,6 +164,15 @@ struct ModelConfig {
     return numbers.find(name)->second;
   }
 };
+
+// The double that a float's shortest decimal names: 1e-05 for 1e-5f, so that
+// dumps show what the file's author wrote. As a float it is the same number.
+double AsWritten(float x);
+
+// All of the above that describes the model, for those who only show it: names
+// as files have them, with underscores, in order; one number, or one per block.
+std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
+    const ModelConfig& config);
 
 // `general.architecture`: which builder a file wants, before any other key is
 // read.

@@ -1,8 +1,6 @@
 #include "loaders/architectures/architecture.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -46,15 +44,6 @@ absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
 }
 
 }  // namespace
-
-double AsWritten(float x) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, x);
-    if (std::strtof(text, nullptr) == x) break;
-  }
-  return std::strtod(text, nullptr);
-}
 
 absl::Span<const Architecture* const> AllArchitectures() {
   return kArchitectures;

@@ -117,10 +117,6 @@ class ModelBuilder : public GraphBuilder {
   absl::Status error_;
 };
 
-// The double that a float's shortest decimal names: 1e-05 for 1e-5f, so that
-// dumps show what the file's author wrote. As a float it is the same number.
-double AsWritten(float x);
-
 struct Architecture {
   const char* name;  // `general.architecture`
   ModelTraits traits;
