@@ -32,8 +32,9 @@ constexpr FamilyRow kFamilies[] = {
 // Tokens that end an answer in known models, and those that stand between files
 // where models fill in the middle; metadata seldom names them. The lists are
 // those of public loaders (llama.cpp, src/llama-vocab.cpp), which take them for
-// control tokens whatever type the file gives them. The first of those that end
-// a turn that a vocabulary has is its end of turn.
+// control tokens whatever type the file gives them (but for "</s>", which they
+// took in for one model only). The end of turn of a vocabulary is the first of
+// those that it has.
 constexpr absl::string_view kEndOfTurn[] = {
     "<|eot_id|>",
     "<|im_end|>",
@@ -56,7 +57,6 @@ constexpr absl::string_view kOtherEnds[] = {
     "<|call|>",
     "<|flush|>",
     "<|calls|>",
-    "</s>",
     "<eos>",
     "[EOS]",
     "<|tool_response>",
@@ -83,7 +83,6 @@ struct Exception {
 constexpr Exception kExceptions[] = {
     {"<|end|>", {"<|return|>", "<|call|>"}},
     {"<|end|>", {"<|calls|>", "<|flush|>"}},
-    {"</s>", {"<|tool_response>", "<|tool_response>"}},
 };
 
 // Phi-3's vocabulary, which files do not name: SentencePiece with this token.

@@ -337,5 +337,90 @@ TEST(PublishedHeaders, EarlyGemma2HasItsWindow) {
   EXPECT_EQ((*rotations)[1].window, 0);
 }
 
+// A tiny model of the family, by what its metadata says beyond that.
+absl::StatusOr<Graph> TinyGraph(
+    const std::string& family, const std::function<void(GgufWriter*)>& change) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", family);
+  for (const auto& [key, value] :
+       {std::pair<const char*, uint32_t>{"context_length", 512},
+        {"embedding_length", 64},
+        {"block_count", 4},
+        {"feed_forward_length", 96},
+        {"attention.head_count", 4},
+        {"attention.head_count_kv", 2},
+        {"vocab_size", 100}}) {
+    writer.SetUint32(absl::StrCat(family, ".", key), value);
+  }
+  writer.SetFloat32(absl::StrCat(family, ".attention.layer_norm_rms_epsilon"),
+                    1e-6f);
+  change(&writer);
+  WEFT_ASSIGN_OR_RETURN(GgufFile file, WriteAndOpen(writer, "tiny.gguf"));
+  const Architecture* architecture = FindArchitecture(family);
+  WEFT_ASSIGN_OR_RETURN(ModelConfig config,
+                        ReadModelConfig(file, architecture->traits));
+  DescribedTensors tensors(json::object());
+  const GraphOptions options;
+  Graph graph;
+  graph.bounds = {1, 1, 512};
+  ModelBuilder builder(&tensors, config, options, &graph);
+  architecture->build(builder);
+  WEFT_RETURN_IF_ERROR(builder.Finish());
+  return graph;
+}
+
+// OLMo 3 calls itself olmo2, and stretches the blocks without a window alone.
+TEST(PublishedHeaders, Olmo3StretchesItsFullBlocks) {
+  for (const bool window : {true, false}) {
+    const auto graph = TinyGraph("olmo2", [&](GgufWriter* writer) {
+      writer->SetString("olmo2.rope.scaling.type", "yarn");
+      writer->SetFloat32("olmo2.rope.scaling.factor", 8);
+      writer->SetUint32("olmo2.rope.scaling.original_context_length", 128);
+      writer->SetFloat32("olmo2.rope.scaling.attn_factor", 1.2f);
+      if (window) writer->SetUint32("olmo2.attention.sliding_window", 256);
+    });
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto scales = Numbers(*graph, "rope", "scale");
+    const auto magnitudes = Numbers(*graph, "rope", "magnitude");
+    const auto windows = Numbers(*graph, "attention_scores", "window");
+    ASSERT_EQ(scales.size(), 8);
+    for (int block = 0; block < 4; ++block) {
+      const bool full = !window || block == 3;
+      EXPECT_EQ(scales[2 * block], full ? 1.0 / 8 : 1);
+      EXPECT_EQ(magnitudes[2 * block] > 1, full);
+      EXPECT_EQ(windows[block], full ? 0 : 256);
+    }
+  }
+}
+
+TEST(PublishedHeaders, GraniteTurnsNothingWhereRotationIsOff) {
+  for (const bool rotates : {true, false}) {
+    const auto graph = TinyGraph("granite", [&](GgufWriter* writer) {
+      writer->SetBool("granite.rope.scaling.finetuned", rotates);
+    });
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_EQ(Numbers(*graph, "rope", "base").size(), rotates ? 8 : 0);
+  }
+}
+
+TEST(PublishedHeaders, BlocksOfDifferentSizesAreBuiltAsTheyAre) {
+  const auto graph = TinyGraph("llama", [](GgufWriter* writer) {
+    writer->SetUint32s("llama.attention.head_count_kv", {4, 2, 1, 2});
+    writer->SetUint32s("llama.feed_forward_length", {32, 64, 96, 128});
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const int64_t heads[] = {4, 2, 1, 2};
+  for (int block = 0; block < 4; ++block) {
+    const auto rows = [&](const char* name) {
+      const ValueId weight =
+          graph->FindValue(absl::StrCat("blk.", block, ".", name));
+      return weight == kNone ? 0 : graph->value(weight).type.shape[0].value;
+    };
+    EXPECT_EQ(rows("attn_k"), heads[block] * 16);
+    EXPECT_EQ(rows("attn_v"), heads[block] * 16);
+    EXPECT_EQ(rows("ffn_up"), 32 * (block + 1));
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -172,19 +172,18 @@ TEST(Tokenizer, KnowsTheEndOfTurnByItsName) {
 
 // In the vocabulary of gpt-oss a message ends with it, not the answer.
 TEST(Tokenizer, AnEndOfAMessageIsNoneWhereAnswersEndOtherwise) {
-  Vocabulary vocabulary = BpeVocabulary("gpt-2");
-  vocabulary.set_end_of_turn(-1);
-  AddToken(vocabulary, "<|end|>", Vocabulary::CONTROL);
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");  // <|end|> is 272
+  vocabulary.set_eos(-1);
   AddToken(vocabulary, "<|return|>", Vocabulary::CONTROL);
   vocabulary.clear_scores();
-  EXPECT_TRUE(MakeTokenizer(vocabulary)->IsEndOfGeneration(274));
+  EXPECT_TRUE(MakeTokenizer(vocabulary)->IsEndOfGeneration(272));
   AddToken(vocabulary, "<|call|>", Vocabulary::CONTROL);
   vocabulary.clear_scores();
   const auto tokenizer = MakeTokenizer(vocabulary);
-  EXPECT_FALSE(tokenizer->IsEndOfGeneration(274));
+  EXPECT_FALSE(tokenizer->IsEndOfGeneration(272));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(274));
   EXPECT_TRUE(tokenizer->IsEndOfGeneration(275));
-  EXPECT_TRUE(tokenizer->IsEndOfGeneration(276));
-  EXPECT_EQ(tokenizer->end_of_turn(), 274);
+  EXPECT_EQ(tokenizer->end_of_turn(), 272);
 }
 
 TEST(Tokenizer, TellsPiecesAndBytes) {
