@@ -60,6 +60,10 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain)
                                        engine_options->progress = nullptr;
                                    }));
+  WEFT_ASSIGN_OR_RETURN(std::string suggested,
+                        flags.sampling.TakeSuggested(
+                            engine->plan().model, &options.settings.sampling));
+  if (!suggested.empty()) warnings->push_back(suggested);
   std::string warning;
   const Vocabulary& vocabulary = engine->plan().vocabulary;
   absl::StatusOr<ChatTemplate> chat_template =

@@ -14,6 +14,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "passes/pipeline.h"
@@ -194,6 +196,7 @@ absl::StatusOr<ContextOverflow> CompileFlags::Overflow() const {
 }
 
 void SamplingFlags::AddTo(CLI::App& command) {
+  this->command = &command;
   const std::string group = "Sampling";
   const auto add = [&](const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help)
@@ -222,6 +225,30 @@ absl::StatusOr<SamplingOptions> SamplingFlags::ToOptions() const {
     return UsageError(s.message());
   }
   return result;
+}
+
+absl::StatusOr<std::string> SamplingFlags::TakeSuggested(
+    const ModelInfo& model, SamplingOptions* sampling) const {
+  std::vector<std::string> taken;
+  for (const SuggestedField& field : SuggestedFields()) {
+    const auto suggested =
+        model.suggested_sampling.find(std::string(field.key));
+    const std::string flag = absl::StrReplaceAll(field.name, {{"_", "-"}});
+    if (suggested == model.suggested_sampling.end() ||
+        command->get_option("--" + flag)->count() > 0) {
+      continue;
+    }
+    field.set(sampling, suggested->second);
+    taken.push_back(absl::StrCat(flag, " ", suggested->second));
+  }
+  if (absl::Status s = ValidateSampling(*sampling); !s.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model's suggested sampling: ", s.message(),
+                     ": choose another by a flag"));
+  }
+  if (taken.empty()) return std::string();
+  return absl::StrCat("sampling as the model suggests: ",
+                      absl::StrJoin(taken, ", "));
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {

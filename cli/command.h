@@ -66,10 +66,15 @@ struct CompileFlags {
 struct SamplingFlags {
   SamplingOptions options;
   CLI::Option* seed = nullptr;
+  const CLI::App* command = nullptr;
 
   void AddTo(CLI::App& command);
   // The options; without --seed, with a seed from the system.
   absl::StatusOr<SamplingOptions> ToOptions() const;
+  // Takes over what the model suggests where no flag says otherwise; returns a
+  // line that tells what, or nothing.
+  absl::StatusOr<std::string> TakeSuggested(const ModelInfo& model,
+                                            SamplingOptions* sampling) const;
 };
 
 // The whole file, or an error with its path and the system's reason. "-" is

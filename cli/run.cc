@@ -55,11 +55,15 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
 
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::string suggested,
+      flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
   absl::StatusOr<GenerateResult> result = GenerateResult();
   // Not before it is clear that the prompt is taken: an error stands alone.
   bool logged = common.quiet;
   const auto log_once = [&] {
     if (!logged) LogChoices(flags, request);
+    if (!logged && !suggested.empty()) std::cerr << suggested << "\n";
     logged = true;
   };
   {

@@ -55,6 +55,10 @@ ValueId GraphBuilder::Matmul(ValueId x, ValueId weight) {
   return Add("matmul", {x, weight});
 }
 
+ValueId GraphBuilder::ConcatRows(std::vector<ValueId> weights) {
+  return Add("concat_rows", std::move(weights));
+}
+
 ValueId GraphBuilder::Add(ValueId a, ValueId b) { return Add("add", {a, b}); }
 
 ValueId GraphBuilder::Mul(ValueId a, ValueId b) { return Add("mul", {a, b}); }

@@ -50,10 +50,6 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t context_length = 0;  // as the model allows
   int64_t embedding_length = 0;
-  int64_t block_count = 0;
-  int64_t feed_forward_length = 0;
-  int64_t head_count = 0;
-  int64_t head_count_kv = 0;
   int64_t vocabulary_size = 0;
   int64_t file_bytes = 0;
   // Gives a vector for each token in place of logits, of all tokens of a text
@@ -61,6 +57,12 @@ struct ModelInfo {
   bool encoder = false;
   Pooling pooling = Pooling::kNone;
   std::vector<TensorInfo> tensors;
+  // To be shown: the loader's description of what it read, one number each or
+  // one per block.
+  std::vector<std::pair<std::string, std::vector<double>>> hyper_parameters;
+  // What the model's authors suggest (SuggestedFields of sampler.h), by the key
+  // of the model file.
+  std::map<std::string, double> suggested_sampling;
 
   // What a step gives: the output's name, and its numbers per row.
   const char* output() const { return encoder ? "hidden" : "logits"; }

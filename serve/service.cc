@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/sampler.h"
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
@@ -85,6 +86,13 @@ SchedulerStats Service::Stats() const {
 void Service::Props(HttpCall* call) const {
   const Plan& plan = model_.engine().plan();
   const GenerationFields defaults;
+  json suggested = json::object();
+  for (const SuggestedField& field : SuggestedFields()) {
+    const auto it = plan.model.suggested_sampling.find(std::string(field.key));
+    if (it != plan.model.suggested_sampling.end()) {
+      suggested[std::string(field.name)] = it->second;
+    }
+  }
   call->Answer(json{{"model", model_.id},
                     {"architecture", plan.model.architecture},
                     {"parameters", plan.model.parameters},
@@ -94,6 +102,7 @@ void Service::Props(HttpCall* call) const {
                     {"sampling_order",
                      {"penalties", "top_k", "top_p", "min_p", "temperature"}},
                     {"repeat_window", defaults.sampling.repeat_window},
+                    {"suggested_sampling", std::move(suggested)},
                     {"chat_template", model_.chat_template->source()},
                     {"bos_token", model_.tokenizer().bos()},
                     {"eos_token", model_.tokenizer().eos()}});

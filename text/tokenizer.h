@@ -95,7 +95,8 @@ class Tokenizer {
   absl::string_view Piece(int32_t id) const { return vocabulary_.tokens(id); }
   // Control tokens, BOS, EOS, end of turn and the unknown token.
   bool IsSpecial(int32_t id) const { return special_[id]; }
-  // EOS, end of turn, and the tokens that known chat models end with.
+  // EOS, end of turn, the vocabulary's other ends, and the tokens that known
+  // models end with, by their names.
   bool IsEndOfGeneration(int32_t id) const { return ends_generation_[id]; }
 
   int32_t vocabulary_size() const { return vocabulary_.tokens_size(); }
@@ -104,6 +105,7 @@ class Tokenizer {
   // -1 when the model has none.
   int32_t bos() const { return vocabulary_.bos(); }
   int32_t eos() const { return vocabulary_.eos(); }
+  // Known by its name where the file does not say.
   int32_t end_of_turn() const { return vocabulary_.end_of_turn(); }
   // Whether Encode with add_special puts them: as the vocabulary says, else the
   // family's default; never where the model has no such token.
