@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -127,6 +128,17 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     options.model.warn = [](const std::string& warning) {
       std::cerr << "weft: " << warning << "\n";
     };
+  }
+  if (huge_pages && !common.quiet) {
+    // "always [madvise] never"; madvise itself agrees even where it is never.
+    std::string choices;
+    std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
+                 choices);
+    if (choices.empty() || absl::StrContains(choices, "[never]")) {
+      std::cerr << "weft: --hugepages: this system has them switched off "
+                   "(/sys/kernel/mm/transparent_hugepage/enabled): small pages "
+                   "are used\n";
+    }
   }
   CompileOptions& compile = options.model.compile;
   for (absl::string_view name :

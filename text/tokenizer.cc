@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "text/bpe.h"
+#include "text/normalize.h"
 #include "text/spm.h"
 #include "text/utf8.h"
 #include "text/wordpiece.h"
@@ -266,7 +267,9 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
                                                 : family.default_add_bos();
   vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
-  vocabulary.set_add_eos(vocabulary.add_eos() && vocabulary.eos() >= 0);
+  const bool add_eos = vocabulary.has_add_eos() ? vocabulary.add_eos()
+                                                : family.default_add_eos();
+  vocabulary.set_add_eos(add_eos && vocabulary.eos() >= 0);
   if (!vocabulary.has_add_space_prefix()) {
     vocabulary.set_add_space_prefix(family.default_add_space_prefix());
   }
@@ -365,8 +368,14 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
     const SpecialTokens::Match match = all_special_.FindIf(text, at, accepts);
     const size_t end = match.size > 0 ? match.begin : text.size();
     if (end > at) {
-      const absl::Status status = family_->Encode(
-          text.substr(at, end - at), vocabulary_.add_space_prefix(), ids);
+      absl::string_view part = text.substr(at, end - at);
+      std::string normalized;
+      if (options.normalize && family_->normalizes()) {
+        normalized = ToNfc(part);
+        part = normalized;
+      }
+      const absl::Status status =
+          family_->Encode(part, vocabulary_.add_space_prefix(), ids);
       if (!status.ok()) return status;
     }
     if (match.size > 0) ids.push_back(match.id);

@@ -7,7 +7,8 @@
 // Round trip: for any bytes x without special tokens in them,
 // DecodeBytes(Encode(x)) == x, and for well-formed UTF-8 Decode(Encode(x)) ==
 // x, provided that the vocabulary has a token for every byte. With special
-// tokens in x it holds when they are printed (skip_special = false).
+// tokens in x it holds when they are printed (skip_special = false); where the
+// family normalises, for texts in NFC, or with normalize = false.
 //
 // The space that SentencePiece vocabularies want before a text (space prefix)
 // is put at the start and again after each special token, as llama.cpp and
@@ -39,6 +40,9 @@ struct EncodeOptions {
   // Control tokens written in the text ("</s>") are meant. When false they stay
   // plain text. User-defined tokens are matched either way.
   bool parse_special = true;
+  // To NFC, where the family's published tokeniser does so. When false texts
+  // are encoded as they are.
+  bool normalize = true;
 };
 
 struct DecodeOptions {

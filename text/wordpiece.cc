@@ -15,6 +15,8 @@ namespace {
 
 constexpr absl::string_view kWordMark = "\u2581";
 constexpr absl::string_view kRestMark = "##";
+// Longer words are unknown (BERT's max_input_chars_per_word).
+constexpr int kLongestWord = 100;  // characters
 
 // CJK ideographs, which stand for words; not syllables and kana, which are
 // written in words.
@@ -130,7 +132,10 @@ class Wordpiece : public TokenizerFamily {
                       std::vector<int32_t>& ids) const override {
     for (const std::string& word : WordsOf(text, normalizer_)) {
       const size_t before = ids.size();
-      if (EncodeWord(word, ids)) continue;
+      const auto characters = std::count_if(
+          word.begin(), word.end(),
+          [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+      if (characters <= kLongestWord && EncodeWord(word, ids)) continue;
       ids.resize(before);
       if (unknown_ < 0) {
         return absl::InvalidArgumentError(

@@ -54,6 +54,17 @@ TEST(Wordpiece, TakesTheLongestPieceFirst) {
   }
 }
 
+TEST(Wordpiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
+  const auto tokenizer = MakeTokenizer(MarkedWords());
+  for (const std::string letter : {"a", "\u00df"}) {
+    std::string word;
+    for (int i = 0; i < 99; ++i) word += "a";
+    EXPECT_EQ(Encode(*tokenizer, letter + word, kPlain).size(), 100u);
+    EXPECT_THAT(Encode(*tokenizer, letter + word + "a, the", kPlain),
+                ElementsAre(1, 7, 6));
+  }
+}
+
 TEST(Wordpiece, PutsClassAndSeparatorAround) {
   const auto tokenizer = MakeTokenizer(MarkedWords());
   EXPECT_THAT(Encode(*tokenizer, "the", {}), ElementsAre(2, 6, 3));
