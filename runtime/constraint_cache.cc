@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::Of(
   std::vector<uint64_t> mask(MaskWords(trie->vocabulary_size()));
   WEFT_RETURN_IF_ERROR(constraint->Mask(absl::MakeSpan(mask)));
   WEFT_RETURN_IF_ERROR(Keep(std::move(key), std::move(made)));
-  return constraint;
+  // The mask, without what it took to make it.
+  return constraint->Clone();
 }
 
 std::shared_ptr<grammar::Grammar> ConstraintCache::Find(absl::string_view key) {
