@@ -22,6 +22,10 @@ void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
       sequence);
 }
 
+// What a step waits for masks at most when nobody else has anything to do; then
+// it looks for news.
+constexpr absl::Duration kMaskWait = absl::Milliseconds(2);
+
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
 }
@@ -90,7 +94,11 @@ void Batcher::Step() {
   FindPages();
   ShareRows();
   TakePages();
-  if (!running_.empty()) {
+  const bool any =
+      std::any_of(running_.begin(), running_.end(),
+                  [](const Sequence* sequence) { return sequence->rows > 0; });
+  if (!any && !running_.empty()) mask_maker_.Wait(kMaskWait);
+  if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
     if (status.ok()) ChooseTokens();
@@ -169,6 +177,10 @@ void Batcher::Start(Sequence* sequence) {
   free_slots_.pop_back();
   sequence->computed = 0;
   InsertByAge(&running_, sequence);
+  if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
+    sequence->mask_asked = true;
+    mask_maker_.Add(&sequence->mask);
+  }
   if (request->started) return;
   request->started = true;
   --unstarted_;
@@ -258,7 +270,9 @@ void Batcher::ShareRows() {
   share_.resize(left_.size());
   ShareBudget(left_, budget, absl::MakeSpan(share_));
   for (size_t i = 0; i < running_.size(); ++i) {
-    running_[i]->rows = Left(*running_[i]) == 1 ? 1 : share_[i];
+    Sequence& sequence = *running_[i];
+    const bool sits_out = sequence.late_mask && !sequence.mask.ready();
+    sequence.rows = Left(sequence) != 1 ? share_[i] : sits_out ? 0 : 1;
   }
 }
 
@@ -327,10 +341,32 @@ absl::Status Batcher::RunRows() {
   }
   const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
   WEFT_RETURN_IF_ERROR(engine_->executor().Run(batch));
+  DropLateMasks();
   for (Sequence* sequence : running_) {
+    if (sequence->rows == 0) continue;
     WEFT_RETURN_IF_ERROR(CountRows(sequence));
   }
   return absl::OkStatus();
+}
+
+// The last row of those whose mask is not there runs again when it is: what it
+// writes to the cache are the same bits. Nobody waits but those who would run
+// for nothing.
+void Batcher::DropLateMasks() {
+  const auto is_late = [](const Sequence* sequence) {
+    return !sequence->mask.ready();
+  };
+  if (!choosing_.empty() && choosing_.size() == running_.size() &&
+      std::all_of(choosing_.begin(), choosing_.end(), is_late)) {
+    mask_maker_.Wait(kMaskWait);
+  }
+  mask_maker_.SetShared(running_.front()->request != running_.back()->request);
+  for (Sequence*& sequence : choosing_) {
+    sequence->late_mask = is_late(sequence);
+    if (!sequence->late_mask) continue;
+    --sequence->rows;
+    sequence = nullptr;
+  }
 }
 
 // The rows are computed now: counts them, and lets others find them in their

@@ -10,6 +10,10 @@
 // sequence that had to give way, and one that found tokens in the prefix cache
 // differ only in numbers.
 //
+// Masks of constraints are made on another thread (mask_maker.h). A sequence
+// runs beside that; when its mask is not there in time, its logits are dropped,
+// and it sits out steps until the mask is there.
+//
 // A sequence whose next page, or the rest of whose prompt but the last token,
 // an older one is just computing waits for it, so a prompt that many bring at
 // the same time runs once.
@@ -25,6 +29,7 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/mask_maker.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/scheduler_stats.h"
 #include "runtime/sequence.h"
@@ -77,6 +82,7 @@ class Batcher {
   void GiveWay(Sequence* sequence);
   void GiveSlotBack(Sequence* sequence);
   absl::Status RunRows();
+  void DropLateMasks();
   absl::Status CountRows(Sequence* sequence);
   void UpdateGauges();
 
@@ -106,12 +112,14 @@ class Batcher {
   SchedulerStats stats_;
 
   std::vector<ChooserScratch> scratch_;  // by thread
+  MaskMaker mask_maker_;
 
   // Of the step; reused, so that a step allocates nothing.
   std::vector<int64_t> left_, share_;
   std::vector<int32_t> ids_, positions_, slots_, output_rows_;
-  std::vector<Sequence*> choosing_;  // by output row
-  std::vector<float> logits_;        // [slots][vocabulary]
+  // By output row; null where the mask is not there.
+  std::vector<Sequence*> choosing_;
+  std::vector<float> logits_;  // [slots][vocabulary]
 };
 
 }  // namespace weft

@@ -17,6 +17,7 @@ void Batcher::ChooseTokens() {
   const auto choose = [this](int64_t begin, int64_t end, int thread) {
     for (int64_t row = begin; row < end; ++row) {
       Sequence* const sequence = choosing_[row];
+      if (sequence == nullptr) continue;
       sequence->choice_status = sequence->chooser.Choose(
           absl::MakeConstSpan(logits_).subspan(row * vocabulary_size_,
                                                vocabulary_size_),
@@ -30,7 +31,9 @@ void Batcher::ChooseTokens() {
 
 void Batcher::TakeTokens(const absl::Status& status) {
   if (status.ok()) {
-    for (Sequence* sequence : choosing_) TakeToken(sequence);
+    for (Sequence* sequence : choosing_) {
+      if (sequence != nullptr) TakeToken(sequence);
+    }
     return;
   }
   while (!running_.empty()) {
@@ -71,8 +74,13 @@ void Batcher::TakeToken(Sequence* sequence) {
     Finish(sequence, FinishReason::kLength);
   } else if (static_cast<int64_t>(sequence->tokens.size()) == capacity_) {
     Finish(sequence, FinishReason::kContext);
-  } else if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
-    news_.push_back(sequence);
+  } else {
+    if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
+      news_.push_back(sequence);
+    }
+    if (sequence->chooser.constraint() != nullptr) {
+      mask_maker_.Add(&sequence->mask);
+    }
   }
 }
 
@@ -95,6 +103,7 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   if (reason != FinishReason::kStopString) {
     sequence->output.Finish(&sequence->event);
   }
+  mask_maker_.Remove(&sequence->mask);
   sequence->finished = true;
   sequence->event.finished = true;
   sequence->event.reason = reason;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/choice_output.h"
+#include "runtime/mask_maker.h"
 #include "runtime/request.h"
 #include "runtime/scheduler.h"
 #include "runtime/token_chooser.h"
@@ -25,7 +26,8 @@ struct Sequence {
       : request(request),
         choice(choice),
         chooser(std::move(chooser)),
-        output(std::move(output)) {}
+        output(std::move(output)),
+        mask(this->chooser.constraint()) {}
 
   RequestState* request;
   int choice;
@@ -38,6 +40,12 @@ struct Sequence {
   int64_t computed = 0;         // tokens whose keys and values are there
   int64_t once_computed = 0;    // the same before it had to give way
   int64_t rows = 0;             // tokens that run in this step
+
+  // The mask of the next token, where there is a constraint.
+  MaskMaker::Job mask;
+  bool mask_asked = false;  // for the first time
+  // It was not there when the logits were: without it, none are made again.
+  bool late_mask = false;
 
   // Chosen in this step.
   GeneratedToken token;
