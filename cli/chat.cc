@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain)
                                        engine_options->progress = nullptr;
                                    }));
+  WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   std::string warning;
   const Vocabulary& vocabulary = engine->plan().vocabulary;
   absl::StatusOr<ChatTemplate> chat_template =

@@ -135,12 +135,12 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   model.tool_custom = ToolCustomOf(chat_template->source());
   model.chat_template =
       std::make_unique<const ChatTemplate>(*std::move(chat_template));
-  if (engine->plan().model.encoder) {
-    model.encoder = std::move(engine);
-    return model;
-  }
+  SchedulerOptions options = flags.scheduler;
+  options.log = [common](const std::string& line) {
+    PrintWarnings(common, {Plain(line)});
+  };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
-                        Scheduler::Create(std::move(engine), flags.scheduler));
+                        Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
   model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
   return model;
@@ -148,8 +148,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
-           const CommonFlags& common, HttpServer* server) {
-  if (model.scheduler == nullptr) return server->Stop(time);
+           const CommonFlags& common) {
   const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
@@ -157,15 +156,11 @@ void Drain(const ServedModel& model, absl::Duration time,
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
-  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
-  if (overflow == ContextOverflow::kShift) {
-    return UsageError(
-        "--context-overflow: serve knows stop alone: texts end where the "
-        "context does");
-  }
+  ServiceLimits limits = ToServiceLimits(flags);
+  WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   const bool open = keys.empty();
-  Service service(ToServiceLimits(flags));
+  Service service(limits);
   HttpServer server(ToHttpOptions(flags), std::move(keys));
   service.AddRoutes(&server);
   WEFT_RETURN_IF_ERROR(server.Listen(flags.host, flags.port));
@@ -195,7 +190,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
-  Drain(service.model(), absl::Seconds(flags.drain_seconds), common, &server);
+  Drain(service.model(), absl::Seconds(flags.drain_seconds), common);
   return signal == SIGINT ? kExitInterrupted : kExitOk;
 }
 

@@ -593,7 +593,7 @@ TEST(ServeTest, APortInUseIsOneLine) {
               1);
   ExpectError(Weft({"serve", "no-such-model.gguf", "--port", "0"}), 1);
   ExpectError(Weft({"serve", "--port", "99999"}), 2);
-  ExpectError(Weft({"serve", "--context-overflow", "shift"}), 2);
+  ExpectError(Weft({"serve", "--context-overflow", "slide"}), 2);
 }
 
 TEST(ServeTest, KeysComeFromAFile) {

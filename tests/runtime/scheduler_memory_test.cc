@@ -50,7 +50,11 @@ TEST(SchedulerMemoryTest, PagesAndSequencesAreInThePlan) {
   EXPECT_EQ((*engine)->cache().pool().pages(), 20);
   EXPECT_EQ(memory.logits, 8 * 320 * 4);
   EXPECT_GT(memory.batching, 2 * 8 * 512 * 4);
-  EXPECT_EQ(MemoryOf(plan, 1, 1).batching, 0);
+  // One token at a time is chosen in one part alone, whatever the threads.
+  const PlanMemory one = MemoryOf(plan, 1, 1);
+  EXPECT_EQ(one.peak(8) - one.peak(1), 7 * one.thread_scratch);
+  EXPECT_EQ(memory.peak(9) - memory.peak(1),
+            8 * memory.thread_scratch + 7 * memory.choosing);
   EXPECT_EQ(MemoryOf(plan, 3, 1).kv, 3 * MemoryOf(plan, 1, 1).kv);
   options.kv_pages = -1;
   EXPECT_FALSE(Engine::Load(kTinyModel, options).ok());
