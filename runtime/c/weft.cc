@@ -22,18 +22,16 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "nlohmann/json.hpp"
+#include "runtime/constraint_cache.h"
 #include "runtime/scheduler.h"
 #include "text/chat_template.h"
-#include "text/grammar/gbnf.h"
-#include "text/grammar/grammar.h"
-#include "text/grammar/json_schema.h"
 
 struct weft_engine {
   std::unique_ptr<weft::Scheduler> scheduler;
-  // Made when they are first wanted.
+  std::unique_ptr<weft::ConstraintCache> constraints;
+  // Made when it is first wanted.
   absl::Mutex mutex;
   std::optional<weft::ChatTemplate> chat_template ABSL_GUARDED_BY(mutex);
-  std::shared_ptr<const weft::grammar::TokenTrie> trie ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -209,6 +207,8 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
       weft::Scheduler::Create(std::move(engine), scheduler_options));
   auto result = std::make_unique<weft_engine>();
   result->scheduler = std::move(scheduler);
+  result->constraints = std::make_unique<weft::ConstraintCache>(
+      &result->scheduler->engine().tokenizer());
   return result;
 }
 
@@ -255,40 +255,16 @@ absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> ConstraintOf(
     return absl::InvalidArgumentError(
         "weft_request: both grammar and json_schema: give one");
   }
-  const char* field = asked.grammar != nullptr ? "weft_request.grammar: "
-                                               : "weft_request.json_schema: ";
-  absl::StatusOr<weft::grammar::Syntax> syntax;
-  if (asked.grammar != nullptr) {
-    syntax = weft::grammar::ParseGbnf(asked.grammar);
-  } else {
-    const auto schema = nlohmann::ordered_json::parse(
-        asked.json_schema, nullptr, /*allow_exceptions=*/false);
-    if (schema.is_discarded()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, "no JSON: give a schema"));
-    }
-    syntax = weft::grammar::FromJsonSchema(schema);
-  }
-  if (!syntax.ok()) {
-    return absl::Status(syntax.status().code(),
-                        absl::StrCat(field, syntax.status().message()));
-  }
-  std::shared_ptr<const weft::grammar::TokenTrie> trie;
-  {
-    const absl::MutexLock lock(&engine.mutex);
-    if (engine.trie == nullptr) {
-      engine.trie = std::make_shared<const weft::grammar::TokenTrie>(
-          engine.scheduler->tokenizer());
-    }
-    trie = engine.trie;
-  }
-  absl::StatusOr<std::shared_ptr<weft::grammar::Grammar>> grammar =
-      weft::grammar::Grammar::Create(*syntax, std::move(trie));
-  if (!grammar.ok()) {
-    return absl::Status(grammar.status().code(),
-                        absl::StrCat(field, grammar.status().message()));
-  }
-  return (*grammar)->NewConstraint();
+  absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> constraint =
+      asked.grammar != nullptr
+          ? engine.constraints->OfGrammar(asked.grammar)
+          : engine.constraints->OfJsonSchema(asked.json_schema);
+  if (constraint.ok()) return constraint;
+  return absl::Status(
+      constraint.status().code(),
+      absl::StrCat(asked.grammar != nullptr ? "weft_request.grammar: "
+                                            : "weft_request.json_schema: ",
+                   constraint.status().message()));
 }
 
 absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,

@@ -251,6 +251,17 @@ class Compiler {
   absl::Status status_;
 };
 
+int64_t Compiled::bytes() const {
+  int64_t bytes = 0;
+  for (const State& state : states_) {
+    bytes += static_cast<int64_t>(sizeof(State) +
+                                  state.bytes.capacity() * sizeof(ByteEdge) +
+                                  state.empty.capacity() * sizeof(int32_t) +
+                                  state.calls.capacity() * sizeof(Call));
+  }
+  return bytes;
+}
+
 absl::StatusOr<Compiled> Compiled::Create(const Syntax& syntax) {
   return Compiler(syntax).Run();
 }

@@ -48,6 +48,7 @@ class Compiled {
   int32_t start() const { return start_; }
   const State& state(int32_t id) const { return states_[id]; }
   int32_t state_count() const { return static_cast<int32_t>(states_.size()); }
+  int64_t bytes() const;
 
  private:
   friend class Compiler;

@@ -185,6 +185,11 @@ std::unique_ptr<TokenConstraint> Grammar::NewConstraint() {
   return std::make_unique<Constraint>(shared_from_this());
 }
 
+int64_t Grammar::bytes() {
+  absl::MutexLock lock(&mutex_);
+  return compiled_.bytes() + mask_bytes_;
+}
+
 std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state,
                                                           int64_t work_left) {
   {
@@ -205,8 +210,11 @@ std::shared_ptr<const Grammar::StateMask> Grammar::MaskOf(int32_t state,
   if (mask_count_ >= kMaxMasks) {
     std::fill(masks_.begin(), masks_.end(), nullptr);
     mask_count_ = 0;
+    mask_bytes_ = 0;
   }
   ++mask_count_;
+  mask_bytes_ += static_cast<int64_t>(made->allowed.size() * sizeof(uint64_t) +
+                                      made->ended_at.size() * sizeof(int32_t));
   masks_[state] = made;
   return made;
 }

@@ -49,6 +49,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const Compiled& compiled() const { return compiled_; }
   const TokenTrie& trie() const { return *trie_; }
 
+  // What it holds now: it grows with the masks that are made.
+  int64_t bytes();
+
   static constexpr int kMaxMasks = 1000;
   struct StateMask {
     MaskBits allowed;
@@ -71,6 +74,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::shared_ptr<const StateMask>> masks_
       ABSL_GUARDED_BY(mutex_);  // by state
   int mask_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t mask_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft::grammar
