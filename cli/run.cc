@@ -19,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "runtime/completion.h"
+#include "runtime/constraint_cache.h"
 #include "runtime/scheduler.h"
 
 namespace weft {
@@ -35,6 +36,7 @@ struct Flags {
   bool has_prompt = false, has_file = false;
   int64_t tokens = 100;
   std::vector<std::string> stop, logit_bias;
+  std::string grammar_file, json_schema;
   bool json = false;
   CompileFlags compile;
   SamplingFlags sampling;
@@ -67,6 +69,9 @@ absl::StatusOr<Request> MakeRequest(const Flags& flags) {
     return UsageError("run: give either -p or -f");
   }
   if (flags.tokens < 0) return UsageError("-n: want a number from 0");
+  if (!flags.grammar_file.empty() && !flags.json_schema.empty()) {
+    return UsageError("run: give either --grammar-file or --json-schema");
+  }
   Request request;
   request.max_tokens = flags.tokens;
   WEFT_ASSIGN_OR_RETURN(request.sampling, flags.sampling.ToOptions());
@@ -80,6 +85,21 @@ absl::StatusOr<Request> MakeRequest(const Flags& flags) {
     request.logit_bias.push_back(bias);
   }
   return request;
+}
+
+// Null for any text.
+absl::StatusOr<std::unique_ptr<TokenConstraint>> MakeConstraint(
+    const Flags& flags, const Tokenizer& tokenizer) {
+  const bool is_grammar = !flags.grammar_file.empty();
+  const std::string& file = is_grammar ? flags.grammar_file : flags.json_schema;
+  if (file.empty()) return nullptr;
+  WEFT_ASSIGN_OR_RETURN(const std::string source, ReadTextFile(file));
+  ConstraintCache cache(&tokenizer);
+  auto constraint =
+      is_grammar ? cache.OfGrammar(source) : cache.OfJsonSchema(source);
+  if (constraint.ok()) return constraint;
+  return absl::Status(constraint.status().code(),
+                      absl::StrCat(file, ": ", constraint.status().message()));
 }
 
 struct Generated {
@@ -164,6 +184,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   bool bos_in_prompt = false;
   WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
                         engine->tokenizer().Encode(prompt, {}, &bos_in_prompt));
+  WEFT_ASSIGN_OR_RETURN(request.constraint,
+                        MakeConstraint(flags, engine->tokenizer()));
   SchedulerOptions options;
   std::vector<std::string> warnings;
   options.log = [&warnings](const std::string& line) {
@@ -213,6 +235,10 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
                    "ID=B: adds B to the token's logit, -inf forbids it; may be "
                    "given several times")
       ->allow_extra_args(false);
+  command->add_option("--grammar-file", flags->grammar_file,
+                      "the text is one of this grammar, in GBNF; - is stdin");
+  command->add_option("--json-schema", flags->json_schema,
+                      "the text is JSON of the schema in this file");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->sampling.AddTo(*command);
   flags->compile.AddTo(*command);
