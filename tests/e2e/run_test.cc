@@ -113,6 +113,57 @@ TEST(Run, StopsAtTheEndOfTheContextOrShiftsIt) {
   EXPECT_NE(shifted["stop_reason"], "context");
 }
 
+std::vector<std::string> GreedyRun(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {
+      "run", "-p", "It is", "-n", "12", "--temperature", "0", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Run, StopTextsEndTheText) {
+  const std::string text = WeftJson(GreedyRun({}))["text"];
+  const std::string stop = text.substr(text.size() / 2, 3);
+  const nlohmann::json stopped =
+      WeftJson(GreedyRun({"--stop", "no such text", "--stop", stop}));
+  EXPECT_EQ(stopped["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(stopped["stop_reason"], "stop_string");
+  ExpectError(Weft({"run", "--stop", ""}), 2);
+}
+
+TEST(Run, BiasForbidsAndForces) {
+  const nlohmann::json free = WeftJson(GreedyRun({}));
+  const std::string first = std::to_string(free["tokens"][0].get<int>());
+  EXPECT_NE(WeftJson(GreedyRun({"--logit-bias", first + "=-inf"}))["tokens"][0],
+            free["tokens"][0]);
+  const nlohmann::json forced = WeftJson(
+      GreedyRun({"--logit-bias", first + "=0", "--logit-bias", "40=1000"}));
+  for (const auto& token : forced["tokens"]) EXPECT_EQ(token, 40);
+  for (const char* bias : {"5", "5=", "=1", "a=1", "5=x", "5=1=2"}) {
+    ExpectError(Weft({"run", "--logit-bias", bias}), 2);
+  }
+  ExpectError(Weft({"run", "--logit-bias", "99999999=1"}), 1);
+  ExpectError(Weft({"run", "--logit-bias", "5=nan"}), 1);
+}
+
+TEST(Run, GrammarsAndSchemasHoldForTheText) {
+  const std::string grammar = TemporaryPath("grammar.gbnf");
+  WriteTextFile(grammar, "root ::= \"yes\" | \"no\"");
+  const nlohmann::json answer =
+      WeftJson(GreedyRun({"--grammar-file", grammar}));
+  EXPECT_TRUE(answer["text"] == "yes" || answer["text"] == "no") << answer;
+  EXPECT_EQ(answer["stop_reason"], "eos");
+  const std::string schema = TemporaryPath("schema.json");
+  WriteTextFile(schema, R"({"enum": ["red", "green"]})");
+  const std::string text =
+      WeftJson(GreedyRun({"--json-schema", schema}))["text"];
+  EXPECT_TRUE(text == "\"red\"" || text == "\"green\"") << text;
+  ExpectError(Weft({"run", "--json-schema", schema, "--grammar-file", grammar}),
+              2);
+  ExpectError(Weft({"run", "--json-schema", grammar}), 1);
+  ExpectError(Weft({"run", "--grammar-file", schema}), 1);
+  ExpectError(Weft({"run", "--grammar-file", "no-such-file"}), 1);
+}
+
 TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
   std::string prompt;
   for (int i = 0; i < 40; ++i) prompt += "hello ";
