@@ -5,6 +5,7 @@
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -29,6 +31,8 @@ namespace {
 
 // For answers that are written but not yet sent.
 constexpr absl::Duration kLastBytes = absl::Seconds(2);
+// For connections to notice that they are closed.
+constexpr absl::Duration kLastWork = absl::Seconds(1);
 
 struct Flags {
   std::string model;
@@ -55,14 +59,27 @@ struct Flags {
 class ServerThread {
  public:
   explicit ServerThread(HttpServer* server)
-      : server_(server), thread_([server] { server->Serve(); }) {}
+      : server_(server), thread_([this] {
+          server_->Serve();
+          ended_.Notify();
+        }) {}
   ~ServerThread() {
     server_->Stop(kLastBytes);
     thread_.join();
   }
 
+  // Ends the process here if connections are still busy with what nobody waits
+  // for any more, such as the tokens of a long text.
+  void End(int code) {
+    server_->Stop(kLastBytes);
+    if (ended_.WaitForNotificationWithTimeout(kLastWork)) return;
+    std::cout << std::flush;
+    std::_Exit(code);
+  }
+
  private:
   HttpServer* server_;
+  absl::Notification ended_;
   std::thread thread_;
 };
 
@@ -170,7 +187,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
                                 " may use this server: see --api-key-file")});
   }
   server.SetRefusal("the model is being loaded");
-  const ServerThread thread(&server);
+  ServerThread thread(&server);
   WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
   const std::string name = model.id;
   service.SetModel(std::move(model));
@@ -191,7 +208,9 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
   Drain(service.model(), absl::Seconds(flags.drain_seconds), common);
-  return signal == SIGINT ? kExitInterrupted : kExitOk;
+  const int code = signal == SIGINT ? kExitInterrupted : kExitOk;
+  thread.End(code);
+  return code;
 }
 
 void AddLimits(CLI::App* command, Flags* flags) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/mapped_file.h"
+#include "loaders/gguf_parser.h"
 #include "tests/e2e/weft.h"
 
 namespace weft {
@@ -178,6 +181,41 @@ TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
                                    "--tokens", tokens, "--chunk", "8"});
   ExpectError(long_one, 1);
   EXPECT_NE(long_one.err.find("121"), std::string::npos) << long_one.err;
+}
+
+// A copy of the tiny model, with NaNs in one row of an F32 matrix.
+std::string BrokenModel(const std::string& tensor, int64_t row) {
+  const auto file = MappedFile::Open("tests/data/golden/arch/llama-gqa.gguf");
+  EXPECT_TRUE(file.ok());
+  const auto parsed = ParseGguf(*file);
+  EXPECT_TRUE(parsed.ok());
+  std::string bytes((*file)->bytes().begin(), (*file)->bytes().end());
+  for (const GgufTensor& t : parsed->tensors) {
+    if (t.name != tensor) continue;
+    for (int64_t i = row * t.dims[0]; i < (row + 1) * t.dims[0]; ++i) {
+      const float nan = std::nanf("");
+      std::memcpy(&bytes[t.offset + i * sizeof(nan)], &nan, sizeof(nan));
+    }
+  }
+  const std::string path = TemporaryPath(tensor + ".gguf");
+  WriteTextFile(path, bytes);
+  return path;
+}
+
+TEST(Eval, RowsOfNaNsAreAnErrorAndSingleOnesAWarning) {
+  const std::string all = BrokenModel("token_embd.weight", 33);
+  for (const char* positions : {"last", "all"}) {
+    const RunResult result = Weft(
+        {"eval", all, "--tokens", "20,33", "--positions", positions, "--json"});
+    ExpectError(result, 1);
+    EXPECT_NE(result.err.find("all logits are NaN"), std::string::npos);
+  }
+  WeftOut({"eval", all, "--tokens", "20,34"});
+  const RunResult one = Weft({"eval", BrokenModel("output.weight", 319),
+                              "--tokens", "20,33,34", "--json"});
+  EXPECT_EQ(one.exit_code, 0);
+  EXPECT_NE(one.err.find("1 of 320 are NaN"), std::string::npos) << one.err;
+  EXPECT_TRUE(nlohmann::json::parse(one.out)["logprob_of_next"][0].is_number());
 }
 
 // Byte for byte, whatever cuts the work: the promise of the README.
