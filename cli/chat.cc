@@ -60,6 +60,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain)
                                        engine_options->progress = nullptr;
                                    }));
+  WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(std::string suggested,
                         flags.sampling.TakeSuggested(
                             engine->plan().model, &options.settings.sampling));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/engine.h"
+#include "runtime/request.h"
 
 namespace weft {
 

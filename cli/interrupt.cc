@@ -14,16 +14,13 @@ namespace weft {
 namespace {
 
 std::atomic<bool> g_interrupted{false};
-std::atomic<Engine*> g_engine{nullptr};
+std::atomic<bool> g_deferred{false};
 std::atomic<int> g_waiter{-1};
 
 // Only what may be called in a signal handler.
 void OnSignal(int signal) {
   const bool again = g_interrupted.exchange(true);
-  if (Engine* engine = g_engine.load(); engine != nullptr && !again) {
-    engine->Cancel();
-    return;
-  }
+  if (g_deferred.load() && !again) return;
   if (const int waiter = g_waiter.load(); waiter >= 0 && !again) {
     const char number = static_cast<char>(signal);
     const ssize_t written = write(waiter, &number, 1);
@@ -71,8 +68,8 @@ void InstallSignals() {
 
 bool Interrupted() { return g_interrupted.load(); }
 
-CancelOnInterrupt::CancelOnInterrupt(Engine* engine) { g_engine = engine; }
-CancelOnInterrupt::~CancelOnInterrupt() { g_engine = nullptr; }
+DeferInterrupt::DeferInterrupt() { g_deferred = true; }
+DeferInterrupt::~DeferInterrupt() { g_deferred = false; }
 
 WaitForInterrupt::WaitForInterrupt() : ends_{-1, -1} {
   if (pipe2(ends_, O_CLOEXEC) == 0) g_waiter = ends_[1];

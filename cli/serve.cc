@@ -5,6 +5,7 @@
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -29,6 +31,8 @@ namespace {
 
 // For answers that are written but not yet sent.
 constexpr absl::Duration kLastBytes = absl::Seconds(2);
+// For connections to notice that they are closed.
+constexpr absl::Duration kLastWork = absl::Seconds(1);
 
 struct Flags {
   std::string model;
@@ -55,14 +59,27 @@ struct Flags {
 class ServerThread {
  public:
   explicit ServerThread(HttpServer* server)
-      : server_(server), thread_([server] { server->Serve(); }) {}
+      : server_(server), thread_([this] {
+          server_->Serve();
+          ended_.Notify();
+        }) {}
   ~ServerThread() {
     server_->Stop(kLastBytes);
     thread_.join();
   }
 
+  // Ends the process here if connections are still busy with what nobody waits
+  // for any more, such as the tokens of a long text.
+  void End(int code) {
+    server_->Stop(kLastBytes);
+    if (ended_.WaitForNotificationWithTimeout(kLastWork)) return;
+    std::cout << std::flush;
+    std::_Exit(code);
+  }
+
  private:
   HttpServer* server_;
+  absl::Notification ended_;
   std::thread thread_;
 };
 
@@ -135,12 +152,12 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   model.tool_custom = ToolCustomOf(chat_template->source());
   model.chat_template =
       std::make_unique<const ChatTemplate>(*std::move(chat_template));
-  if (engine->plan().model.encoder) {
-    model.encoder = std::move(engine);
-    return model;
-  }
+  SchedulerOptions options = flags.scheduler;
+  options.log = [common](const std::string& line) {
+    PrintWarnings(common, {Plain(line)});
+  };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
-                        Scheduler::Create(std::move(engine), flags.scheduler));
+                        Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
   model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
   return model;
@@ -148,8 +165,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
-           const CommonFlags& common, HttpServer* server) {
-  if (model.scheduler == nullptr) return server->Stop(time);
+           const CommonFlags& common) {
   const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
@@ -157,15 +173,11 @@ void Drain(const ServedModel& model, absl::Duration time,
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
-  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
-  if (overflow == ContextOverflow::kShift) {
-    return UsageError(
-        "--context-overflow: serve knows stop alone: texts end where the "
-        "context does");
-  }
+  ServiceLimits limits = ToServiceLimits(flags);
+  WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   const bool open = keys.empty();
-  Service service(ToServiceLimits(flags));
+  Service service(limits);
   HttpServer server(ToHttpOptions(flags), std::move(keys));
   service.AddRoutes(&server);
   WEFT_RETURN_IF_ERROR(server.Listen(flags.host, flags.port));
@@ -175,7 +187,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
                                 " may use this server: see --api-key-file")});
   }
   server.SetRefusal("the model is being loaded");
-  const ServerThread thread(&server);
+  ServerThread thread(&server);
   WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
   const std::string name = model.id;
   service.SetModel(std::move(model));
@@ -195,8 +207,10 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
-  Drain(service.model(), absl::Seconds(flags.drain_seconds), common, &server);
-  return signal == SIGINT ? kExitInterrupted : kExitOk;
+  Drain(service.model(), absl::Seconds(flags.drain_seconds), common);
+  const int code = signal == SIGINT ? kExitInterrupted : kExitOk;
+  thread.End(code);
+  return code;
 }
 
 void AddLimits(CLI::App* command, Flags* flags) {

@@ -7,6 +7,7 @@
 // copies of a plan. Thread-safe for readers.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,22 +117,23 @@ struct PlanMemory {
   int64_t kv_per_token = 0;    // of one sequence
   int64_t kv = 0;              // of all pages
   int64_t logits = 0;          // rows that a step may ask for
-  // What a scheduler of several sequences keeps: their tokens, which pages hold
-  // what; and for each thread, what tokens are chosen in.
+  // What a scheduler keeps: the sequences' tokens, which pages hold what; and
+  // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
-  int64_t thread_batching = 0;
+  int64_t choosing = 0;
+  int64_t sequences = 1;
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + (thread_scratch + thread_batching) * threads + kv +
-           logits + batching + tokenizer + program;
+    return weights + arena + thread_scratch * threads + kv + logits + batching +
+           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
+           program;
   }
 };
 
 // `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
-// contexts for all of them. Several sequences, or pages that are given, are
-// those of a scheduler (scheduler.h), whose queue is not counted: 4 bytes for
-// each token of a prompt that waits.
+// contexts for all of them. The queue of a scheduler (scheduler.h) is not
+// counted: 4 bytes for each token of a prompt or text that waits.
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
                     int64_t kv_pages = 0);
 

@@ -78,10 +78,7 @@ void Service::Model(HttpCall* call) const {
   call->Answer(ModelJson(model_));
 }
 
-SchedulerStats Service::Stats() const {
-  return model_.scheduler != nullptr ? model_.scheduler->GetStats()
-                                     : SchedulerStats();
-}
+SchedulerStats Service::Stats() const { return model_.scheduler->GetStats(); }
 
 void Service::Props(HttpCall* call) const {
   const Plan& plan = model_.engine().plan();

@@ -158,6 +158,7 @@ weft_request DefaultRequest() {
   defaults.frequency_penalty = request.sampling.frequency_penalty;
   defaults.presence_penalty = request.sampling.presence_penalty;
   defaults.seed = request.sampling.seed;
+  defaults.shift_keep = request.shift_keep;
   return defaults;
 }
 
@@ -200,6 +201,7 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<weft::Engine> engine,
       weft::Engine::Load(path == nullptr ? "" : path, engine_options));
+  WEFT_RETURN_IF_ERROR(weft::CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<weft::Scheduler> scheduler,
       weft::Scheduler::Create(std::move(engine), scheduler_options));
@@ -288,6 +290,24 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
   request.sampling.seed = asked.seed;
   request.stop_at_end_of_text = asked.ignore_end_of_text == 0;
   request.logprobs = asked.logprobs != 0 ? 0 : -1;
+  if (asked.context_shift != 0) {
+    request.overflow = weft::ContextOverflow::kShift;
+  }
+  request.shift_keep = asked.shift_keep;
+  if (asked.bias_count > 0 &&
+      (asked.bias_tokens == nullptr || asked.biases == nullptr)) {
+    return absl::InvalidArgumentError(
+        "weft_request.bias_tokens or biases is NULL: give both");
+  }
+  if (asked.bias_count >
+      static_cast<size_t>(engine.scheduler->tokenizer().vocabulary_size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weft_request.bias_count is ", asked.bias_count,
+                     ": give at most one for each token"));
+  }
+  for (size_t i = 0; i < asked.bias_count; ++i) {
+    request.logit_bias.emplace_back(asked.bias_tokens[i], asked.biases[i]);
+  }
   if (asked.stop_count > weft::kMaxStopStrings ||
       (asked.stop == nullptr && asked.stop_count > 0)) {
     return absl::InvalidArgumentError(
@@ -327,6 +347,7 @@ weft_reason ReasonOf(weft::FinishReason reason) {
       return WEFT_DEADLINE;
     case weft::FinishReason::kCancelled:
       return WEFT_CANCELLED;
+    case weft::FinishReason::kEmbedded:
     case weft::FinishReason::kError:
       break;
   }

@@ -183,6 +183,20 @@ TEST_F(Serve, PromptsThatLeaveNoRoomAreRefused) {
   EXPECT_GE(full["usage"]["total_tokens"], kContext);
 }
 
+TEST_F(Serve, FullContextsShiftWhereThatIsAskedFor) {
+  const std::string body =
+      R"({"prompt": [1, 286, 264], "max_tokens": 200, "ignore_eos": true,
+          "temperature": 0, "context_overflow": "shift"})";
+  const json shifted = Complete(body);
+  EXPECT_EQ(shifted["usage"]["completion_tokens"], 200);
+  EXPECT_GE(MetricOf(*server_, "weft_context_shifts_total"), 4);
+  const json stopped = Complete(absl::StrReplaceAll(body, {{"shift", "stop"}}));
+  EXPECT_LE(stopped["usage"]["total_tokens"], kContext + 1);
+  ExpectError(Post(*server_, kCompletions,
+                   absl::StrReplaceAll(body, {{"shift", "slide"}})),
+              400, "context_overflow");
+}
+
 // Case 37: errors name the field; the server stays.
 TEST_F(Serve, BadBodiesAreTold) {
   const struct {
@@ -593,7 +607,7 @@ TEST(ServeTest, APortInUseIsOneLine) {
               1);
   ExpectError(Weft({"serve", "no-such-model.gguf", "--port", "0"}), 1);
   ExpectError(Weft({"serve", "--port", "99999"}), 2);
-  ExpectError(Weft({"serve", "--context-overflow", "shift"}), 2);
+  ExpectError(Weft({"serve", "--context-overflow", "slide"}), 2);
 }
 
 TEST(ServeTest, KeysComeFromAFile) {
@@ -781,6 +795,10 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   }
   EXPECT_EQ(answer["data"][1]["embedding"], answer["data"][0]["embedding"]);
   EXPECT_NE(answer["data"][2]["embedding"], answer["data"][0]["embedding"]);
+  // They are requests of the scheduler like all others.
+  EXPECT_EQ(MetricOf(server, "weft_requests_finished_total"), 3);
+  EXPECT_EQ(MetricOf(server, "weft_prompt_tokens_total"),
+            answer["usage"]["prompt_tokens"]);
   EXPECT_EQ(answer["data"][2]["index"], 2);
 
   const json base64 =
