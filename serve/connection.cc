@@ -193,6 +193,12 @@ bool Connection::PeerGone() {
          (poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+bool Connection::HasMore() const {
+  char byte;
+  return begin_ != end_ ||
+         recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 void Connection::Linger() {
   ::shutdown(socket_, SHUT_WR);
   const Clock::time_point deadline = Clock::now() + kLingerTime;

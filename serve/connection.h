@@ -57,7 +57,10 @@ class Connection : public httplib::Stream {
   // its sending side counts as gone.
   bool PeerGone();
 
-  // After an answer to a request that was not read to its end: tells the client
+  // Whether bytes have come that nobody took.
+  bool HasMore() const;
+
+  // After the last answer, where more was sent than was read: tells the client
   // that all was said and waits a moment, so that it reads the answer before it
   // hears that nobody reads it.
   void Linger();

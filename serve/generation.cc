@@ -1,5 +1,6 @@
 #include "serve/generation.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/status.h"
@@ -15,10 +16,11 @@ Generation::~Generation() {
 }
 
 void Generation::Mailbox::Put(int64_t prompt, const Event& event) {
-  absl::MutexLock lock(&mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   // Nobody will read on; the reader cancels.
   overflown |= events.size() >= most;
   if (!overflown) events.push_back({prompt, event});
+  came.notify_one();
 }
 
 absl::Status Generation::Start(std::vector<Request> requests) {
@@ -39,9 +41,11 @@ absl::Status Generation::Start(std::vector<Request> requests) {
 absl::StatusOr<std::vector<PromptEvent>> Generation::Take(absl::Duration wait) {
   std::vector<PromptEvent> events;
   {
-    absl::MutexLock lock(&mailbox_->mutex);
-    mailbox_->mutex.AwaitWithTimeout(
-        absl::Condition(mailbox_.get(), &Mailbox::Ready), wait);
+    std::unique_lock<std::mutex> lock(mailbox_->mutex);
+    mailbox_->came.wait_until(
+        lock,
+        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait),
+        [&] { return !mailbox_->events.empty() || mailbox_->overflown; });
     if (mailbox_->overflown) {
       return absl::CancelledError("the client reads too slowly");
     }

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -224,6 +225,9 @@ absl::Status HttpServer::Listen(const std::string& host, int port) {
 
 void HttpServer::Serve() {
   while (!stopping_) {
+    // While accept4 waits it has taken a descriptor already.
+    pollfd waiting = {svr_sock_, POLLIN, 0};
+    poll(&waiting, 1, -1);
     const int socket = accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket >= 0) {
       Accept(socket);
@@ -270,11 +274,16 @@ void HttpServer::MakeDescriptor() {
   }
   // All are at work: the client is told, by the one that was kept for this.
   if (spare_ >= 0) close(spare_);
-  const int socket =
-      accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (socket >= 0) RefuseConnection(socket);
+  const int socket = accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC);
   spare_ = SpareDescriptor();
-  if (socket < 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (socket < 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  } else if (spare_ >= 0) {
+    Accept(socket);  // others have ended meanwhile
+  } else {
+    RefuseConnection(socket);
+    spare_ = SpareDescriptor();
+  }
 }
 
 void HttpServer::Accept(int socket) {
@@ -366,7 +375,7 @@ void HttpServer::ServeConnection(Connection* connection) {
     bool closed = false;
     if (!process_request(*connection, !open, closed, nullptr)) break;
   }
-  if (unread) connection->Linger();
+  if (unread || connection->HasMore()) connection->Linger();
 }
 
 void HttpServer::Read(Exchange* exchange) const {

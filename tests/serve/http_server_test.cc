@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -470,11 +471,13 @@ TEST_F(HttpServerTest, IdleConnectionsGiveWayWhereDescriptorsEnd) {
   // The idle one's is taken.
   EXPECT_TRUE(absl::StartsWith(answer(first), "HTTP/1.1 200"));
   EXPECT_EQ(ReadAll(idle), "");
-  // That one has ended; a third takes its place for good.
-  const int taken = dup(busy);
-  EXPECT_GE(taken, 0);
+  // That one has ended; what it had is used up.
+  std::vector<int> taken;
+  while (taken.empty() || taken.back() >= 0) taken.push_back(dup(busy));
+  taken.pop_back();
   EXPECT_TRUE(absl::StartsWith(answer(second), "HTTP/1.1 503"));
-  for (const int fd : {idle, first, second, taken, busy}) close(fd);
+  for (const int fd : {idle, first, second, busy}) close(fd);
+  for (const int fd : taken) close(fd);
   gone_.WaitForNotification();
 }
 
