@@ -116,7 +116,7 @@ void Service::Tokenize(HttpCall* call) const {
   EncodeOptions options;
   options.add_special = request->add_special;
   options.parse_special = request->parse_special;
-  const absl::StatusOr<std::vector<int32_t>> ids =
+  absl::StatusOr<std::vector<int32_t>> ids =
       tokenizer.Encode(request->content, options);
   if (!ids.ok()) return call->Answer(ToApiError(ids.status()));
   // Some thirty bytes a token: written as they are made.
@@ -127,16 +127,12 @@ void Service::Tokenize(HttpCall* call) const {
     answer->Open('[');
     for (const int32_t id : ids) {
       if (answer->broken()) return;
-      if (!with_pieces) {
-        answer->Raw(absl::StrCat(id));
-        continue;
-      }
-      answer->Open('{');
-      answer->Key("id");
-      answer->Raw(absl::StrCat(id));
-      answer->Key("piece");
-      answer->Text(tokenizer.TokenToBytes(id));
-      answer->Close();
+      answer->Raw(
+          with_pieces
+              ? absl::StrCat("{\"id\":", id, ",\"piece\":",
+                             JsonText(std::string(tokenizer.TokenToBytes(id))),
+                             "}")
+              : absl::StrCat(id));
     }
     answer->Close();
     answer->Close();
