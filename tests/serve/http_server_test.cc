@@ -510,7 +510,8 @@ TEST_F(HttpServerTest, AWallClockThatGoesBackGivesNoTime) {
 TEST_F(HttpServerTest, LargeAnswersAreSentWhileTheyAreWritten) {
   Start();
   httplib::Client client = Client();
-  for (const int64_t count : {10, 100000}) {
+  client.set_read_timeout(300);
+  for (const int64_t count : {10, 40000}) {
     const auto answer = client.Get(absl::StrCat("/many/", count));
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->has_header("Content-Length"), count == 10);
@@ -518,7 +519,7 @@ TEST_F(HttpServerTest, LargeAnswersAreSentWhileTheyAreWritten) {
     ASSERT_EQ(list.size(), static_cast<size_t>(count));
     EXPECT_EQ(list.back(), json({{"i", count - 1}, {"text", "a \"quote\""}}));
   }
-  const std::string old = Raw("GET /many/100000 HTTP/1.0\r\n\r\n");
+  const std::string old = Raw("GET /many/40000 HTTP/1.0\r\n\r\n");
   EXPECT_TRUE(absl::EndsWith(old, "]"));
   EXPECT_FALSE(absl::StrContains(old, "chunked"));
 }
