@@ -44,6 +44,7 @@ struct Flags {
   int64_t kv_tokens = 0;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
+  int64_t max_answer_bytes = 64 << 20;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
@@ -109,6 +110,7 @@ HttpOptions ToHttpOptions(const Flags& flags) {
 ServiceLimits ToServiceLimits(const Flags& flags) {
   ServiceLimits limits;
   limits.prompt_tokens = flags.max_prompt_tokens;
+  limits.answer_bytes = flags.max_answer_bytes;
   limits.request.choices = flags.max_choices;
   if (flags.max_generated_tokens > 0) {
     limits.request.generated_tokens = flags.max_generated_tokens;
@@ -227,6 +229,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "of a request");
   add("--max-header-bytes", &flags->max_header_bytes, int64_t{256}, huge,
       "of a request, its first line included");
+  add("--max-answer-bytes", &flags->max_answer_bytes, int64_t{1}, huge,
+      "of an answer that is no stream");
   add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
       "0: what the context holds");
   add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,
@@ -270,9 +274,11 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--cors-origin", flags->cors_origin,
                       "pages of this origin may use the server; * is any "
                       "(default: only its own page)");
-  command->add_option("--allow-host", flags->hosts,
-                      "a name that a proxy passes on as Host (default: only "
-                      "those of this machine)");
+  command
+      ->add_option("--allowed-hosts,--allow-host", flags->hosts,
+                   "names, with commas between, that requests may have as "
+                   "Host, beside those of this machine: a proxy's, say")
+      ->delimiter(',');
   command->add_option("--model-name", flags->model_name,
                       "the model's name in the API (default: the file's)");
   command

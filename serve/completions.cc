@@ -154,15 +154,24 @@ class Answering {
   const char* const constraint_;
 };
 
-void AnswerWhole(Answering* answering, HttpCall* call) {
+void AnswerWhole(std::shared_ptr<Answering> answering, int64_t most,
+                 HttpCall* call) {
   while (!answering->done()) {
     absl::StatusOr<std::vector<PromptEvent>> events = answering->Next();
     if (!events.ok()) return call->Answer(GenerationError(events.status()));
     for (const PromptEvent& event : *events) {
       answering->writer().Add(answering->ChoiceOf(event), event.event);
     }
+    if (answering->writer().bytes() > most) {
+      return call->Answer(ToApiError(FieldError(
+          "stream",
+          absl::StrCat("the answer has more than ", most,
+                       " bytes (--max-answer-bytes): ask for a stream"))));
+    }
   }
-  call->Answer(answering->writer().Whole(answering->usage()));
+  call->AnswerJson([answering](JsonStream* answer) {
+    answering->writer().Whole(answering->usage(), answer);
+  });
 }
 
 // More of a stream. False: the connection is to be closed.
@@ -199,14 +208,10 @@ void AnswerStream(std::shared_ptr<Answering> answering, HttpCall* call) {
   answering->first = *std::move(first);
   call->response.set_header("Cache-Control", "no-cache");
   call->response.set_header("X-Accel-Buffering", "no");
-  const auto provider = [answering](size_t, httplib::DataSink& sink) {
-    return WriteMore(answering.get(), &sink);
-  };
-  if (call->request.version == "HTTP/1.0") {  // knows no chunks
-    call->response.set_content_provider("text/event-stream", provider);
-  } else {
-    call->response.set_chunked_content_provider("text/event-stream", provider);
-  }
+  call->AnswerInParts("text/event-stream",
+                      [answering](httplib::DataSink& sink) {
+                        return WriteMore(answering.get(), &sink);
+                      });
 }
 
 void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
@@ -225,7 +230,7 @@ void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
     return call->Answer(ToApiError(s));
   }
   if (stream) return AnswerStream(std::move(answering), call);
-  AnswerWhole(answering.get(), call);
+  AnswerWhole(std::move(answering), limits.answer_bytes, call);
 }
 
 absl::StatusOr<Job> CompletionJob(const ServedModel& model,

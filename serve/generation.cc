@@ -1,11 +1,11 @@
 #include "serve/generation.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "base/status.h"
 
 namespace weft {
@@ -13,12 +13,12 @@ namespace weft {
 namespace {
 
 // How often a connection is asked whether its client is still there.
-constexpr absl::Duration kLook = absl::Milliseconds(50);
+constexpr std::chrono::milliseconds kLook(50);
 // Nginx's number for a client that went before its answer.
 constexpr int kClientGone = 499;
 
 uint64_t ClientOf(const HttpCall& call) {
-  std::string name = call.request.get_header_value("Authorization");
+  std::string name = call.request.Value("Authorization");
   if (name.empty()) {
     int port = 0;
     call.connection.get_remote_ip_and_port(name, port);
@@ -63,10 +63,11 @@ Generation::~Generation() {
 }
 
 void Generation::Mailbox::Put(int64_t prompt, const Event& event) {
-  absl::MutexLock lock(&mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   // Nobody will read on; the reader cancels.
   overflown |= events.size() >= most;
   if (!overflown) events.push_back({prompt, event});
+  came.notify_one();
 }
 
 absl::Status Generation::Start(std::vector<Request> requests) {
@@ -97,9 +98,10 @@ absl::StatusOr<std::vector<PromptEvent>> Generation::Next() {
 absl::StatusOr<std::vector<PromptEvent>> Generation::Take() {
   std::vector<PromptEvent> events;
   {
-    absl::MutexLock lock(&mailbox_->mutex);
-    mailbox_->mutex.AwaitWithTimeout(
-        absl::Condition(mailbox_.get(), &Mailbox::Ready), kLook);
+    std::unique_lock<std::mutex> lock(mailbox_->mutex);
+    mailbox_->came.wait_until(
+        lock, std::chrono::steady_clock::now() + kLook,
+        [&] { return !mailbox_->events.empty() || mailbox_->overflown; });
     if (mailbox_->overflown) {
       return absl::CancelledError("the client reads too slowly");
     }

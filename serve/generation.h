@@ -7,12 +7,13 @@
 // request, and nobody else's time.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "runtime/scheduler.h"
 #include "serve/http_server.h"
 
@@ -58,14 +59,14 @@ class Generation {
   struct Mailbox {
     explicit Mailbox(size_t most) : most(most) {}
     void Put(int64_t prompt, const Event& event);
-    bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
-      return !events.empty() || overflown;
-    }
 
     const size_t most;
-    absl::Mutex mutex;
-    std::vector<PromptEvent> events ABSL_GUARDED_BY(mutex);
-    bool overflown ABSL_GUARDED_BY(mutex) = false;
+    // Of the standard library: absl's wait by the wall clock.
+    std::mutex mutex;
+    std::condition_variable came;
+    // Both under the mutex.
+    std::vector<PromptEvent> events;
+    bool overflown = false;
   };
 
   Scheduler* scheduler_;

@@ -17,6 +17,9 @@ namespace weft {
 struct ServiceLimits {
   RequestLimits request;
   int64_t prompt_tokens = 0;  // 0: what the context holds
+  // Of an answer that is kept until it is whole: texts with their
+  // log-probabilities, or the text of tokens.
+  int64_t answer_bytes = 64 << 20;
   // Events of one request that may wait for a client to read.
   size_t buffered_events = 8192;
   // Of requests that do not say.

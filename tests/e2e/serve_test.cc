@@ -828,6 +828,53 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
+// Larger than what is kept: parts of it are sent as they are written.
+TEST_F(Serve, ManyTokensAreThereAndBack) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "hello ", i % 10, " ");
+  const json body = {{"content", text}, {"with_pieces", true}};
+  const json pieces = Post(*server_, "/tokenize", body.dump()).json["tokens"];
+  const json ids = Post(*server_, "/tokenize", json{{"content", text}}.dump())
+                       .json["tokens"];
+  ASSERT_EQ(pieces.size(), ids.size());
+  ASSERT_GT(ids.size(), 60000u);
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(pieces[i]["id"], ids[i]);
+  EXPECT_EQ(Post(*server_, "/detokenize", json{{"tokens", ids}}.dump())
+                .json["content"],
+            text);
+}
+
+TEST(ServeTest, AnswersAreBoundedAndNamesMayBeAdded) {
+  Server server({SmallModel("00-valid.gguf"), "--max-answer-bytes", "2000",
+                 "--allowed-hosts", "one.example,two.example",
+                 "--max-header-bytes", "512"});
+  const std::string rest =
+      R"("prompt": "hello", "max_tokens": 40, "ignore_eos": true,
+         "logprobs": 20)";
+  const Answer refused =
+      Post(server, kCompletions, absl::StrCat("{", rest, "}"));
+  ExpectError(refused, 400, "stream");
+  EXPECT_TRUE(absl::StrContains(refused.text, "--max-answer-bytes"));
+  bool done = false;
+  EXPECT_FALSE(Events(Post(server, kCompletions,
+                           absl::StrCat("{", rest, R"(, "stream": true})"))
+                          .text,
+                      &done)
+                   .empty());
+  EXPECT_TRUE(done);
+  std::string ids = "286";
+  for (int i = 0; i < 2000; ++i) ids += ",286";
+  ExpectError(
+      Post(server, "/detokenize", absl::StrCat(R"({"tokens": [)", ids, "]}")),
+      400, "tokens");
+  httplib::Client client = server.Client();
+  for (const char* host : {"one.example", "two.example:1", "localhost"}) {
+    EXPECT_EQ(client.Get("/health", {{"Host", host}})->status, 200) << host;
+  }
+  EXPECT_EQ(client.Get("/health", {{"Host", "three.example"}})->status, 403);
+  EXPECT_EQ(client.Get("/health", {{"X", std::string(512, 'x')}})->status, 431);
+}
+
 TEST(ServeTest, LimitsAreTheOwners) {
   Server server({SmallModel("00-valid.gguf"), "--max-body-bytes", "200",
                  "--max-prompt-tokens", "5", "--max-generated-tokens", "3",
