@@ -77,15 +77,9 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--matmul", matmul,
-                  "kernels for F32 weights from 64 tokens up: own, or onednn "
-                  "(the same bits)")
-      ->capture_default_str()
-      ->group(group);
-  command
       .add_option("--buckets", buckets,
                   "token counts that get a plan of their own "
-                  "(default 1,8,64,256,512)")
+                  "(default 1,2,8,32,64,256,512)")
       ->group(group);
   command
       .add_option("--planner", planner,
@@ -102,7 +96,7 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   for (const char* name :
        {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
-        "--matmul", "--buckets", "--planner"}) {
+        "--buckets", "--planner"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -168,11 +162,6 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
                                    "': use f32 or bf16"));
   }
   if (f16_compute == "bf16") compile.f16_compute = F16Compute::kBF16;
-  if (matmul != "own" && matmul != "onednn") {
-    return UsageError(absl::StrCat("--matmul: unknown kernels '", matmul,
-                                   "': use own or onednn"));
-  }
-  if (matmul == "onednn") compile.matmul = MatmulChoice::kOneDnn;
   if (!buckets.empty()) {
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
                           ParseNumbers(buckets, "--buckets", 1 << 16));

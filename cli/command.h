@@ -46,7 +46,6 @@ struct CompileFlags {
   int64_t context = 0;
   std::string context_overflow = "stop";
   std::string f16_compute = "f32";
-  std::string matmul = "own";
   std::string buckets;
   std::string planner = "search";
   bool huge_pages = false;

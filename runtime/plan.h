@@ -28,12 +28,11 @@ namespace weft {
 struct CompileOptions {
   Isa isa = Isa::kRef;  // the cap
   F16Compute f16_compute = F16Compute::kF32;
-  MatmulChoice matmul = MatmulChoice::kOwn;
   std::set<std::string> disabled_passes;
   PlanStrategy planner = PlanStrategy::kSearch;
   // Largest steps that get a graph of their own, ascending. Steps of more
   // tokens than the last are cut.
-  std::vector<int64_t> buckets = {1, 8, 64, 256, 512};
+  std::vector<int64_t> buckets = {1, 2, 8, 32, 64, 256, 512};
 };
 
 struct TensorInfo {

@@ -96,7 +96,6 @@ void WriteOptions(const CompileOptions& options, CompileOptionsProto* proto) {
   proto->set_planner(Name(options.planner));
   for (int64_t tokens : options.buckets) proto->add_buckets(tokens);
   proto->set_f16_as_bf16(options.f16_compute == F16Compute::kBF16);
-  proto->set_matmul_onednn(options.matmul == MatmulChoice::kOneDnn);
 }
 
 absl::Status ReadOptions(const CompileOptionsProto& proto,
@@ -108,7 +107,6 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
   }
   options->isa = *isa;
   if (proto.f16_as_bf16()) options->f16_compute = F16Compute::kBF16;
-  if (proto.matmul_onednn()) options->matmul = MatmulChoice::kOneDnn;
   for (const std::string& pass : proto.disabled_passes()) {
     if (absl::Status s = CheckPassName(pass); !s.ok()) {
       return Bad("disabled passes", s.message());

@@ -24,11 +24,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ops/kernels/blocks.h"
-#include "ops/kernels/half.h"
+#include "ops/formats/format.h"
 
 namespace weft {
 namespace quantize {
+namespace {
 
 constexpr int kLanes = 8;
 
@@ -88,41 +88,6 @@ struct LinearLevels {
   }
 };
 
-// The IQ4 codebook. Midpoints between neighbours are multiples of 1/2, so the
-// cell of floor(2 * value) lies in one level's range.
-struct CodebookLevels {
-  static constexpr float kLow = kIQ4Codebook[0];
-  static int NearestIndex(float value) {
-    const float limited = std::min(std::max(value, -128.0f), 127.0f);
-    return Table().index[static_cast<int>(2.0f * (limited + 128.0f))];
-  }
-  static float Nearest(float value) {
-    return kIQ4Codebook[NearestIndex(value)];
-  }
-
- private:
-  struct Cells {
-    uint8_t index[512];
-    Cells() {
-      for (int cell = 0; cell < 512; ++cell) {
-        const float value = 0.5f * static_cast<float>(cell) - 128.0f + 0.25f;
-        int best = 0;
-        for (int i = 1; i < 16; ++i) {
-          if (std::fabs(value - kIQ4Codebook[i]) <
-              std::fabs(value - kIQ4Codebook[best])) {
-            best = i;
-          }
-        }
-        index[cell] = static_cast<uint8_t>(best);
-      }
-    }
-  };
-  static const Cells& Table() {
-    static const Cells cells;
-    return cells;
-  }
-};
-
 // Starting scales: the largest value at `from` ... `to` times the lowest level
 // in `steps` steps. Above 1 the largest value is clipped.
 struct Starts {
@@ -143,5 +108,6 @@ inline float ZeroError(const float* x, const float* w) {
   return LaneSum(error);
 }
 
+}  // namespace
 }  // namespace quantize
 }  // namespace weft

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ops/kernels/blocks.h"
-#include "ops/kernels/half.h"
-#include "ops/quantize/fit.h"
+#include "ops/formats/fit.h"
+#include "ops/formats/format.h"
 
 namespace weft {
 namespace quantize {
+namespace {
 
 // --------------------------------------------------------
 
@@ -192,5 +192,6 @@ LineSuperBlock<group> FitLineSuperBlock(const float* x, const float* w,
   return best;
 }
 
+}  // namespace
 }  // namespace quantize
 }  // namespace weft

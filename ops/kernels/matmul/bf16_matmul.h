@@ -1,21 +1,15 @@
-// The tables of matmul kernels that call oneDNN, and of the own kernel that
-// shares weights with them.
-//
-//   F32 weights in panel16: an alternative to the own kernel, same bits
-//   (order: dense_isa.h).
-//   F16 and BF16 weights in bf16_layout.h times rows rounded to bfloat16, sums
-//   in f32 (order: bf16_isa.h): oneDNN from 16 rows up, the own kernel below.
+// The tables of matmul kernels that multiply F16 and BF16 weights in bfloat16
+// (bf16_layout.h) by rows rounded to bfloat16, sums in f32 (order: bf16_isa.h):
+// by oneDNN from 16 rows up, by the own kernel below.
 //
 // Rows of a call that make no whole tile of oneDNN's, and everything should it
 // fail, go to the own kernel. Thread-safe.
 #pragma once
 
 #include "absl/types/span.h"
-#include "ops/kernels/matmul/quantized_matmul.h"
+#include "ops/kernels/matmul/matmul_kernel.h"
 
 namespace weft {
-
-absl::Span<const MatmulKernel> OneDnnF32MatmulKernels();
 
 // Those that call oneDNN, then the own one; x as bf16_isa.h says.
 absl::Span<const MatmulKernel> OneDnnBf16MatmulKernels();

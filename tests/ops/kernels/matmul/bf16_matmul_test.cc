@@ -1,4 +1,4 @@
-#include "ops/kernels/matmul/onednn_matmul.h"
+#include "ops/kernels/matmul/bf16_matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,7 @@
 #include "ops/kernels/half.h"
 #include "ops/kernels/matmul/bf16_isa.h"
 #include "ops/kernels/matmul/bf16_layout.h"
-#include "ops/kernels/matmul/dense_matmul.h"
-#include "ops/kernels/matmul/matmul_onednn.h"
-#include "ops/kernels/matmul/pack_dense.h"
+#include "ops/kernels/matmul/onednn_tile.h"
 #include "tests/ops/kernels/random_matrix.h"
 
 namespace weft {
@@ -28,31 +26,9 @@ struct AlignedBytes {
 
 bool HasBf16() { return Includes(DetectIsa(), Isa::kAvx512Bf16); }
 
-void PackF32(RandomMatrix& w, uint8_t* packed) {
-  for (int64_t p = 0; p * 16 < w.rows(); ++p) {
-    const uint8_t* lanes[16];
-    for (int64_t i = 0; i < 16; ++i) {
-      lanes[i] = p * 16 + i < w.rows()
-                     ? reinterpret_cast<uint8_t*>(&w.at(p * 16 + i, 0))
-                     : nullptr;
-    }
-    PackDensePanel(DType::kF32, lanes, w.columns(),
-                   packed + p * DensePanelBytes(DType::kF32, w.columns()));
-  }
-}
-
-MatmulKernel OwnF32() {
-  for (const MatmulKernel& kernel : DenseMatmulKernels()) {
-    if (kernel.weight == DType::kF32 && Includes(DetectIsa(), kernel.isa)) {
-      return kernel;
-    }
-  }
-  return {};
-}
-
 // Runs whole, or in two parts as two threads would.
 void RunKernel(const MatmulKernel& kernel, const MatmulArgs& args, bool cut) {
-  AlignedBytes scratch(kernel.thread_scratch_bytes(args.depth));
+  AlignedBytes scratch(kernel.ThreadScratchBytes(args.depth));
   const int64_t panels = (args.weight_rows + 15) / 16;
   const int64_t middle = cut ? panels / 2 / 4 * 4 : 0;
   if (middle > 0) kernel.run(args, 0, middle, scratch.data);
@@ -80,38 +56,6 @@ MatmulArgs Args(RandomMatrix& x, const uint8_t* weight, int64_t weight_rows,
   args.residual = residual.data();
   args.residual_row_bytes = residual.row_bytes();
   return args;
-}
-
-TEST(OneDnnMatmul, F32HasTheBitsOfTheOwnKernelOnTheSameWeight) {
-  if (!Includes(DetectIsa(), Isa::kAvx512)) GTEST_SKIP();
-  const MatmulKernel& kernel = OneDnnF32MatmulKernels()[0];
-  std::mt19937 random(1);
-  for (const int64_t depth : {16, 208, 768, 1024, 1040, 2560}) {
-    ASSERT_EQ(WhyNotOneDnn(DType::kF32, depth), "");
-    for (const int64_t n : {32, 96, 288}) {
-      RandomMatrix w(n, depth, random, 0);
-      AlignedBytes packed((n + 15) / 16 * DensePanelBytes(DType::kF32, depth));
-      PackF32(w, packed.data);
-      RandomMatrix bias(1, n, random, 0);
-      // With gaps between rows, oneDNN is not called.
-      for (const int64_t gap : {0, 3}) {
-        for (const int64_t rows : {1, 16, 65, 100}) {
-          RandomMatrix x(rows, depth, random, gap);
-          RandomMatrix residual(rows, n, random);
-          for (const MatmulEpilogue epilogue : kEpilogues) {
-            RandomMatrix y(rows, n, random), own = y;
-            RunKernel(kernel,
-                      Args(x, packed.data, n, bias, residual, y, epilogue),
-                      rows % 2 == 0);
-            RunKernel(OwnF32(),
-                      Args(x, packed.data, n, bias, residual, own, epilogue),
-                      false);
-            ASSERT_TRUE(y.SameBits(own)) << depth << " " << n << " " << rows;
-          }
-        }
-      }
-    }
-  }
 }
 
 // A weight in the file's type and as bfloat16, with rows of x.
@@ -176,7 +120,7 @@ TEST(Bf16Matmul, OneDnnHasTheBitsOfTheOwnKernelForAnyNumberOfRows) {
   if (!HasBf16()) GTEST_SKIP();
   std::mt19937 random(4);
   for (const int64_t depth : {20, 64, 520, 1000, 1024, 1088, 2100}) {
-    ASSERT_EQ(WhyNotOneDnn(DType::kBF16, depth), "");
+    ASSERT_EQ(WhyNotOneDnn(depth), "");
     for (const int64_t n : {32, 160}) {
       const Bf16Case c(DType::kBF16, n, depth, random);
       RandomMatrix bias(1, n, random, 0);
@@ -233,11 +177,10 @@ TEST(Bf16Matmul, SumsProductsOfRoundedNumbersInFloat) {
 }
 
 TEST(OneDnnMatmul, IsRefusedWithAReason) {
-  if (!Includes(DetectIsa(), Isa::kAvx512)) GTEST_SKIP();
-  EXPECT_EQ(WhyNotOneDnn(DType::kF32, 20), "depth 20 is no multiple of 16");
-  EXPECT_EQ(OneDnnScratchBytes(DType::kF32, 20), 0);
-  EXPECT_EQ(WhyNotOneDnn(DType::kF32, int64_t{1} << 40),
+  if (!HasBf16()) GTEST_SKIP();
+  EXPECT_EQ(WhyNotOneDnn(int64_t{1} << 40),
             "depth 1099511627776 is above 65536");
+  EXPECT_EQ(OneDnnScratchBytes(int64_t{1} << 40), 0);
 }
 
 TEST(OneDnnMatmul, CutsRowsIntoPowersOfTwo) {

@@ -1,4 +1,4 @@
-#include "ops/kernels/matmul/matmul_onednn.h"
+#include "ops/kernels/matmul/onednn_tile.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +18,6 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/matmul/bf16_isa.h"
-#include "ops/kernels/matmul/dense_isa.h"
 
 namespace weft {
 namespace {
@@ -64,16 +62,13 @@ struct Tile {
   std::unordered_map<int, Memory> arguments;
 };
 
-using TileKey = std::tuple<DType, int64_t, int64_t>;  // type, depth, rows
+using TileKey = std::pair<int64_t, int64_t>;  // depth, rows
 
-std::unique_ptr<Tile> MakeTile(DType type, int64_t depth, int64_t rows) {
+std::unique_ptr<Tile> MakeTile(int64_t depth, int64_t rows) {
   const OneThreadScope one_thread;
-  const bool f32 = type == DType::kF32;
-  const int64_t k = f32 ? depth : Bf16PaddedDepth(depth);
-  const Type element = f32 ? Type::f32 : Type::bf16;
-  const Memory::desc x({rows, k}, element, Tag::ab);
-  const Memory::desc w({k, kOneDnnWeightRows}, element,
-                       f32 ? Tag::BA16a16b : Tag::BA16a64b2a);
+  const int64_t k = Bf16PaddedDepth(depth);
+  const Memory::desc x({rows, k}, Type::bf16, Tag::ab);
+  const Memory::desc w({k, kOneDnnWeightRows}, Type::bf16, Tag::BA16a64b2a);
   const Memory::desc y({rows, kOneDnnWeightRows}, Type::f32, Tag::ab);
   // Scratch of ours: oneDNN's own may be shared between threads.
   dnnl::primitive_attr attributes;
@@ -98,10 +93,10 @@ std::unique_ptr<Tile> MakeTile(DType type, int64_t depth, int64_t rows) {
 }
 
 // This thread's. Throws dnnl::error, or std::bad_alloc.
-Tile& FindTile(DType type, int64_t depth, int64_t rows) {
+Tile& FindTile(int64_t depth, int64_t rows) {
   thread_local std::map<TileKey, std::unique_ptr<Tile>> tiles;
-  std::unique_ptr<Tile>& tile = tiles[{type, depth, rows}];
-  if (tile == nullptr) tile = MakeTile(type, depth, rows);
+  std::unique_ptr<Tile>& tile = tiles[{depth, rows}];
+  if (tile == nullptr) tile = MakeTile(depth, rows);
   return *tile;
 }
 
@@ -118,20 +113,15 @@ class Numbers {
 };
 
 // Compares bits with the own kernel, for the least and the most rows.
-std::string CheckBits(DType type, int64_t depth) {
-  const bool f32 = type == DType::kF32;
-  const int64_t padded = f32 ? depth : Bf16PaddedDepth(depth);
-  const int64_t x_bytes = padded * (f32 ? 4 : 2);
+std::string CheckBits(int64_t depth) {
+  const int64_t padded = Bf16PaddedDepth(depth);
+  const int64_t x_bytes = padded * 2;
   Numbers numbers;
   const auto random_row = [&](uint8_t* to) {
     std::vector<float> row(static_cast<size_t>(padded));
     for (float& value : row) value = numbers.Next();
-    if (f32) {
-      std::memcpy(to, row.data(), x_bytes);
-    } else {
-      kBf16KernelsAvx512Bf16.round_row(row.data(), padded,
-                                       reinterpret_cast<uint16_t*>(to));
-    }
+    kBf16KernelsAvx512Bf16.round_row(row.data(), padded,
+                                     reinterpret_cast<uint16_t*>(to));
   };
   // Weights only have to be numbers: their places do not matter here.
   std::vector<uint8_t> memory(kOneDnnWeightRows * x_bytes + 64);
@@ -158,19 +148,18 @@ std::string CheckBits(DType type, int64_t depth) {
   args.epilogue = MatmulEpilogue::kStore;
   args.y = own.data();
   args.y_row_bytes = kOneDnnWeightRows * 4;
-  const PanelGroupFunction group =
-      f32 ? kDenseKernelsAvx512.panel_group_f32 : kBf16KernelsAvx512Bf16.group;
-  group(args, 0, kOneDnnWeightRows / kPanelRows, 0, kOneDnnLeastRows);
+  kBf16KernelsAvx512Bf16.group(args, 0, kOneDnnWeightRows / kPanelRows, 0,
+                               kOneDnnLeastRows);
 
   std::vector<float> sums(kOneDnnMostRows * kOneDnnWeightRows);
   for (int64_t rows = kOneDnnLeastRows; rows <= kOneDnnMostRows; rows *= 2) {
-    const Tile& tile = FindTile(type, depth, rows);
+    const Tile& tile = FindTile(depth, rows);
     if (!absl::StartsWith(tile.kernel, "brg:avx512")) {
       return absl::StrCat("oneDNN takes ", tile.kernel, " for ", rows,
                           " rows, whose sums have another order");
     }
     std::vector<uint8_t> scratch(tile.scratch_bytes + 64);
-    if (!OneDnnMultiply(type, depth, rows, x.data(), w, sums.data(),
+    if (!OneDnnMultiply(depth, rows, x.data(), w, sums.data(),
                         scratch.data())) {
       return "oneDNN failed";
     }
@@ -186,22 +175,17 @@ std::string CheckBits(DType type, int64_t depth) {
   return "";
 }
 
-std::string Check(DType type, int64_t depth) {
-  const bool f32 = type == DType::kF32;
-  const Isa needed = f32 ? Isa::kAvx512 : Isa::kAvx512Bf16;
-  if (!Includes(DetectIsa(), needed)) {
-    return absl::StrCat("needs ", Name(needed));
+std::string Check(int64_t depth) {
+  if (!Includes(DetectIsa(), Isa::kAvx512Bf16)) {
+    return absl::StrCat("needs ", Name(Isa::kAvx512Bf16));
   }
   // What is tried takes memory in proportion, and the depth may come from a
   // file.
   if (depth > kMostDepth) {
     return absl::StrCat("depth ", depth, " is above ", kMostDepth);
   }
-  if (f32 && depth % 16 != 0) {
-    return absl::StrCat("depth ", depth, " is no multiple of 16");
-  }
   try {
-    return CheckBits(type, depth);
+    return CheckBits(depth);
   } catch (const dnnl::error& error) {
     return absl::StrCat("oneDNN failed: ", error.what());
   }
@@ -214,21 +198,21 @@ std::string OneDnnVersion() {
   return absl::StrCat(version->major, ".", version->minor, ".", version->patch);
 }
 
-std::string WhyNotOneDnn(DType type, int64_t depth) {
+std::string WhyNotOneDnn(int64_t depth) {
   static absl::Mutex mutex(absl::kConstInit);
-  static auto* answers = new std::map<std::pair<DType, int64_t>, std::string>;
+  static auto* answers = new std::map<int64_t, std::string>;
   const absl::MutexLock lock(&mutex);
-  const auto [it, is_new] = answers->emplace(std::make_pair(type, depth), "");
-  if (is_new) it->second = Check(type, depth);
+  const auto [it, is_new] = answers->emplace(depth, "");
+  if (is_new) it->second = Check(depth);
   return it->second;
 }
 
-int64_t OneDnnScratchBytes(DType type, int64_t depth) {
-  if (!WhyNotOneDnn(type, depth).empty()) return 0;
+int64_t OneDnnScratchBytes(int64_t depth) {
+  if (!WhyNotOneDnn(depth).empty()) return 0;
   int64_t bytes = 0;
   try {
     for (int64_t rows = kOneDnnLeastRows; rows <= kOneDnnMostRows; rows *= 2) {
-      bytes = std::max(bytes, FindTile(type, depth, rows).scratch_bytes);
+      bytes = std::max(bytes, FindTile(depth, rows).scratch_bytes);
     }
   } catch (const dnnl::error&) {
     return 0;
@@ -236,11 +220,11 @@ int64_t OneDnnScratchBytes(DType type, int64_t depth) {
   return bytes;
 }
 
-bool OneDnnMultiply(DType type, int64_t depth, int64_t rows, const void* x,
+bool OneDnnMultiply(int64_t depth, int64_t rows, const void* x,
                     const uint8_t* w, float* sums, uint8_t* scratch) {
   const InsideScope inside;
   try {
-    Tile& tile = FindTile(type, depth, rows);
+    Tile& tile = FindTile(depth, rows);
     tile.x.set_data_handle(const_cast<void*>(x));
     tile.w.set_data_handle(const_cast<uint8_t*>(w));
     tile.y.set_data_handle(sums);
@@ -261,10 +245,10 @@ bool InsideOneDnn() { return inside_onednn; }
 namespace weft {
 
 std::string OneDnnVersion() { return "none"; }
-std::string WhyNotOneDnn(DType, int64_t) { return "is for x86-64"; }
-int64_t OneDnnScratchBytes(DType, int64_t) { return 0; }
-bool OneDnnMultiply(DType, int64_t, int64_t, const void*, const uint8_t*,
-                    float*, uint8_t*) {
+std::string WhyNotOneDnn(int64_t) { return "is for x86-64"; }
+int64_t OneDnnScratchBytes(int64_t) { return 0; }
+bool OneDnnMultiply(int64_t, int64_t, const void*, const uint8_t*, float*,
+                    uint8_t*) {
   return false;
 }
 bool InsideOneDnn() { return false; }

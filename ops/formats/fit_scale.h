@@ -8,12 +8,12 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ops/kernels/blocks.h"
-#include "ops/kernels/half.h"
-#include "ops/quantize/fit.h"
+#include "ops/formats/fit.h"
+#include "ops/formats/format.h"
 
 namespace weft {
 namespace quantize {
+namespace {
 
 // -------------------------------------------------------------
 
@@ -139,5 +139,6 @@ ScaledSuperBlock<group> FitScaledSuperBlock(const float* x, const float* w,
   return best;
 }
 
+}  // namespace
 }  // namespace quantize
 }  // namespace weft
