@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 std::map<std::string, int> KernelsOf(const Graph& graph) {
   std::map<std::string, int> kernels;
   for (NodeId id : graph.order()) {
-    const std::string kernel = graph.node(id).attributes.String("kernel");
+    const std::string kernel = graph.node(id).kernel;
     if (!kernel.empty()) ++kernels[kernel];
   }
   return kernels;

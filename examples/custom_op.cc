@@ -95,7 +95,7 @@ graph feed_forward  tokens<=8 rows<=8 context<=1
 )";
 
 absl::StatusOr<std::vector<float>> Run(std::string* kernel) {
-  absl::StatusOr<Graph> graph = Parse(kGraph);
+  absl::StatusOr<Graph> graph = ParseGraph(kGraph);
   if (!graph.ok()) return graph.status();
   NamedWeights weights;
   absl::StatusOr<WeightData> up =

@@ -61,7 +61,7 @@ graph layers  tokens<=8 rows<=8 context<=1
 )";
 
 absl::Status Run(const GraphRunnerOptions& options) {
-  absl::StatusOr<Graph> graph = Parse(kGraph);
+  absl::StatusOr<Graph> graph = ParseGraph(kGraph);
   if (!graph.ok()) return graph.status();
   NamedWeights weights;
   for (const auto& [name, numbers] :

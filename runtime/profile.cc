@@ -24,7 +24,7 @@ struct Group {
 };
 
 Group GroupOf(const Node& node, ProfileBy by) {
-  const std::string kernel = node.attributes.String("kernel");
+  const std::string kernel = node.kernel;
   switch (by) {
     case ProfileBy::kOp:
       return {0, node.op, kernel};
@@ -104,7 +104,7 @@ const char* Name(Arithmetic arithmetic) {
 
 Arithmetic ArithmeticOf(const Graph& graph, const Node& node) {
   if (!IsProduct(node)) {
-    return absl::StrContains(node.attributes.String("kernel"), "avx512bf16")
+    return absl::StrContains(node.kernel, "avx512bf16")
                ? Arithmetic::kBF16
                : Arithmetic::kF32;
   }

@@ -158,7 +158,7 @@ std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
       for (const WeightLayout& layout : AllWeightLayouts()) {
         if (!laid_out && layout.name[0] != '\0') continue;
         absl::StatusOr<Graph> graph =
-            Parse(Fill(entry, tokens, type.type, layout.name, sizes));
+            ParseGraph(Fill(entry, tokens, type.type, layout.name, sizes));
         if (!graph.ok()) continue;
         const Node& node = graph->node(graph->order().back());
         if (!row.Computes(node)) continue;

@@ -16,7 +16,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const int64_t f = m.config.feed_forward_length;
   const ValueId hidden = m.Linear(blk + "ffn_up", x, f, d, Bias::kRequired);
   m.Name(blk + "ffn_act");
-  return m.Linear(blk + "ffn_down", m.Gelu(hidden, "tanh"), d, f,
+  return m.Linear(blk + "ffn_down", m.Gelu(hidden, GeluApproximation::kTanh), d, f,
                   Bias::kRequired);
 }
 
