@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/dtype.h"
 #include "graph/listing.h"
+#include "ops/storage.h"
 
 namespace weft {
 namespace {
@@ -19,10 +20,7 @@ constexpr size_t kMostText = 1 << 16;
 
 absl::StatusOr<DType> ParseType(absl::string_view name) {
   const std::optional<DType> type = DTypeFromName(name);
-  if (type == DType::kF16 || type == DType::kF32 || type == DType::kBF16 ||
-      type == DType::kQ8_0) {
-    return *type;
-  }
+  if (type.has_value() && FindKvType(*type).has_value()) return *type;
   return absl::InvalidArgumentError(
       absl::StrCat("unknown type '", name, "': use f16, f32, bf16 or q8_0"));
 }

@@ -255,9 +255,8 @@ absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n) {
 }
 
 bool IsStateType(const ValueType& type) {
-  const bool dtype = type.dtype == DType::kF32 || type.dtype == DType::kF16 ||
-                     type.dtype == DType::kBF16 || type.dtype == DType::kQ8_0;
-  return dtype && type.shape.rank() == 3 && type.shape[0] == Dim::Context() &&
+  return FindKvType(type.dtype).has_value() && type.shape.rank() == 3 &&
+         type.shape[0] == Dim::Context() &&
          type.shape[1].symbol == Dim::kNumber &&
          type.shape[2].symbol == Dim::kNumber &&
          type.shape[2].value <= kMaxHeadDim &&

@@ -1,5 +1,7 @@
 #include "ops/storage.h"
 
+#include <cstdlib>
+
 #include "ops/weight_layout.h"
 
 namespace weft {
@@ -30,18 +32,28 @@ Operand MatrixOperand(const ValueType& type, const Bounds& step, void* data) {
   return operand;
 }
 
-KvType KvTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return KvType::kF16;
-    case DType::kBF16:
-      return KvType::kBF16;
-    case DType::kQ8_0:
-      return KvType::kQ8_0;
-    default:
-      return KvType::kF32;
+DType DTypeOf(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return DType::kF32;
+    case KvType::kF16:
+      return DType::kF16;
+    case KvType::kBF16:
+      return DType::kBF16;
+    case KvType::kQ8_0:
+      return DType::kQ8_0;
   }
+  std::abort();  // no other value is one of the type
 }
+
+std::optional<KvType> FindKvType(DType dtype) {
+  for (KvType type : kKvTypes) {
+    if (DTypeOf(type) == dtype) return type;
+  }
+  return std::nullopt;
+}
+
+KvType KvTypeOf(DType dtype) { return FindKvType(dtype).value(); }
 
 int64_t KvPageBytes(const ValueType& state) {
   return state.shape[1].value *

@@ -1,6 +1,8 @@
 // Bytes that values take in memory, layouts included.
 #pragma once
 
+#include <optional>
+
 #include "graph/graph.h"
 #include "ops/kernels/kv_layout.h"
 
@@ -15,7 +17,11 @@ int64_t StorageBytes(const ValueType& type, const Bounds& bounds);
 // packed layouts.
 Operand MatrixOperand(const ValueType& type, const Bounds& step, void* data);
 
-// A state's [S, heads, head_dim] and type, as kernels name them.
+// The type that numbers of such a cache have.
+DType DTypeOf(KvType type);
+// The inverse; empty for types that no cache has.
+std::optional<KvType> FindKvType(DType dtype);
+// Requires a cache's type.
 KvType KvTypeOf(DType dtype);
 // Bytes of one page of a state.
 int64_t KvPageBytes(const ValueType& state);

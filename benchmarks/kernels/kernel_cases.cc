@@ -1,8 +1,11 @@
 #include "benchmarks/kernels/kernel_cases.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "graph/dtype.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
@@ -12,7 +15,8 @@ namespace weft {
 namespace {
 
 // Holes: $D columns, $N inner, $H heads, $G KV heads, $E head_dim, $Q and $K
-// columns of queries and keys, $TYPE, $LAYOUT. The last line is the node.
+// columns of queries and keys, $TYPE, $LAYOUT, $OP the row's op. The last line
+// is the node.
 struct Template {
   const char* variant;  // of the op, where there is more than one
   const char* sources;
@@ -48,6 +52,11 @@ constexpr char kWeights[] =
 #define WEFT_ROPE "base=1e4 head_dim=$E rope_dims=$E scale=1.0 style="
 
 constexpr Template kTemplates[] = {
+    // Every element-wise op that has no attributes.
+    {"", kX, "%1 = $OP(%x) f32[T,$D]"},
+    {"", kTwo, "%1 = $OP(%x, %y) f32[T,$N]"},
+    {"repeated", "%x = input x f32[T,$N]\n$row = weight f32[$N]\n",
+     "%1 = $OP(%x, $row) f32[T,$N]"},
     {"", "$w = weight $TYPE[$N,$D]$LAYOUT\n%ids = input ids i32[T]\n",
      "%1 = embed(%ids, $w) f32[T,$D]"},
     {"", kProduct, "%1 = matmul(%x, $w) f32[T,$N]"},
@@ -80,7 +89,7 @@ constexpr Template kTemplates[] = {
     {"", kAttention,
      "%1 = attention_scores(%q, %k, %positions, %sequence) heads=$H "
      "scale=0.125 f32[T,$H,S]"},
-    {"", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
+    {"scores", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
     {"", kAttention,
      "%1 = attention_values(%p, %v, %positions, %sequence) f32[T,$Q]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
@@ -92,15 +101,8 @@ constexpr Template kTemplates[] = {
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = layer_norm_quantize(%x, $w, $w) eps=1e-05 q8r[T,$D]"},
     {"", kX, "%1 = quantize_rows(%x) q8r[T,$D]"},
-    {"", kTwo, "%1 = add(%x, %y) f32[T,$N]"},
-    {"", kTwo, "%1 = mul(%x, %y) f32[T,$N]"},
     {"", kX, "%1 = scale(%x) factor=2.0 f32[T,$D]"},
     {"", kX, "%1 = softcap(%x) cap=30.0 f32[T,$D]"},
-    {"", kX, "%1 = sigmoid(%x) f32[T,$D]"},
-    {"erf", kTwo, "%1 = gelu_gate(%x, %y) approximation=\"none\" f32[T,$N]"},
-    {"tanh", kTwo, "%1 = gelu_gate(%x, %y) approximation=\"tanh\" f32[T,$N]"},
-    {"", kTwo, "%1 = silu_gate(%x, %y) f32[T,$N]"},
-    {"", kTwo, "%1 = silu(%x) f32[T,$N]"},
     {"erf", kTwo, "%1 = gelu(%x) approximation=\"none\" f32[T,$N]"},
     {"tanh", kTwo, "%1 = gelu(%x) approximation=\"tanh\" f32[T,$N]"},
     {"", "%x = input x f32[T,$D]\n%rows = input rows i32[R]\n",
@@ -125,13 +127,35 @@ constexpr Template kTemplates[] = {
 
 #undef WEFT_ROPE
 
-std::string Fill(const Template& entry, int64_t tokens, DType type,
-                 absl::string_view layout, const CaseSizes& s) {
+// Makes every input of such a line a window into a wider one.
+std::string Widened(absl::string_view sources, int64_t around) {
+  std::string text;
+  for (absl::string_view line : absl::StrSplit(sources, '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(
+        absl::StripSuffix(line, "]"), absl::MaxSplits(" f32[T,", 1));
+    int64_t columns;
+    if (!absl::StartsWith(line, "%") || words.size() < 2 ||
+        !absl::SimpleAtoi(words[1], &columns)) {
+      absl::StrAppend(&text, line, "\n");
+      continue;
+    }
+    const absl::string_view name = line.substr(0, line.find(' '));
+    absl::StrAppend(&text, "%wide_", words[0].substr(1), " f32[T,",
+                    columns + around, "]\n", name, " = slice(%wide_",
+                    name.substr(1), ") begin=", around / 2, " size=", columns,
+                    " f32[T,", columns, "]\n");
+  }
+  return text;
+}
+
+std::string Fill(const Template& entry, const std::string& op, int64_t tokens,
+                 DType type, absl::string_view layout, const CaseSizes& s) {
   const std::string text = absl::StrCat(
       "graph kernel tokens<=", tokens, " rows<=", tokens,
       " context<=", s.context, "\n", entry.sources, entry.nodes, "\n");
-  return absl::StrReplaceAll(
-      text, {{"$TYPE", Info(type).name},
+  const std::string filled = absl::StrReplaceAll(
+      text, {{"$OP", op},
+             {"$TYPE", Info(type).name},
              {"$LAYOUT", layout.empty() ? "" : absl::StrCat("{", layout, "}")},
              {"$D", absl::StrCat(s.columns)},
              {"$N", absl::StrCat(s.inner)},
@@ -142,6 +166,7 @@ std::string Fill(const Template& entry, int64_t tokens, DType type,
              {"$E", absl::StrCat(s.head_dim)},
              {"$Q", absl::StrCat(s.heads * s.head_dim)},
              {"$K", absl::StrCat(s.kv_heads * s.head_dim)}});
+  return s.around == 0 ? filled : Widened(filled, s.around);
 }
 
 }  // namespace
@@ -158,7 +183,7 @@ std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
       for (const WeightLayout& layout : AllWeightLayouts()) {
         if (!laid_out && layout.name[0] != '\0') continue;
         absl::StatusOr<Graph> graph =
-            ParseGraph(Fill(entry, tokens, type.type, layout.name, sizes));
+            ParseGraph(Fill(entry, row.op(), tokens, type.type, layout.name, sizes));
         if (!graph.ok()) continue;
         const Node& node = graph->node(graph->order().back());
         if (!row.Computes(node)) continue;

@@ -1,9 +1,10 @@
 // Graphs of one node for every row of the kernel table: what there is to
-// measure.
+// measure and to test.
 //
 // An op has a few lines of graph text with holes for types, layouts and sizes;
 // a row gets every filling that it does not refuse. So a new kernel of an op
-// that is known needs no line here, and neither does a new weight type.
+// that is known needs no line here, and neither does a new weight type, nor an
+// element-wise op without attributes.
 #pragma once
 
 #include <string>
@@ -22,6 +23,9 @@ struct CaseSizes {
   int64_t kv_heads = 4;
   int64_t head_dim = 64;
   int64_t context = 2048;
+  // Matrices of inputs are windows into ones that have so many columns more;
+  // ops that do not take those have no case then.
+  int64_t around = 0;
 };
 
 struct KernelCase {

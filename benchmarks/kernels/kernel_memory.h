@@ -1,12 +1,12 @@
-// The operands of one case in memory, and its kernel ready to run on them, as
-// the executor would call it.
+// A kernel ready to run on the operands of its case, as the executor would call
+// it, again and again on copies of them.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "benchmarks/kernels/kernel_cases.h"
+#include "benchmarks/kernels/kernel_operands.h"
 #include "runtime/arena.h"
 #include "runtime/thread_pool.h"
 
@@ -25,29 +25,26 @@ class KernelMemory {
   // Once, on the next copy.
   void Run();
 
-  const Graph& graph() const { return graph_; }
-  const Node& node() const { return graph_.node(graph_.order().back()); }
+  const Graph& graph() const { return operands_->graph(); }
+  const Node& node() const { return operands_->node(); }
 
  private:
   KernelMemory(const KernelCase& kernel_case, ThreadPool* threads);
 
-  absl::Status Fill(int64_t streamed_bytes);
-  void FillValue(const Value& value, uint8_t* data) const;
+  absl::Status Copy(int64_t streamed_bytes);
   void UseCopy(int64_t copy);
 
-  const Graph graph_;
   const KernelRow* row_;
   ThreadPool* threads_;
-  std::vector<Operand> values_;  // by id
-  std::vector<KvState> states_;  // by id
-  std::vector<int32_t> page_table_;
-  std::vector<Arena> memory_;
+  std::unique_ptr<KernelOperands> operands_;
   Arena scratch_, thread_scratch_;
 
-  // What runs go through: the copies, and where each operand is in one.
+  // What runs go through: the operands that are copied, and where each is in a
+  // copy.
   struct Streamed {
-    ValueId value;
-    int64_t offset;
+    size_t operand;
+    int64_t offset, bytes;
+    KvState state;
   };
   std::vector<Streamed> streamed_;
   Arena copies_;

@@ -57,4 +57,20 @@ struct KernelCall {
   uint8_t* thread_scratch;
 };
 
+// Kernels of one instruction set, one line each: an array of the file that is
+// compiled for it.
+template <class Line>
+struct KernelList {
+  const Line* lines;
+  int count;
+
+  const Line* begin() const { return lines; }
+  const Line* end() const { return lines + count; }
+};
+
+template <class Line, int kCount>
+static constexpr KernelList<Line> ListOf(const Line (&lines)[kCount]) {
+  return {lines, kCount};
+}
+
 }  // namespace weft

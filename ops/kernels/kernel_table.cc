@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <iostream>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,24 @@
 
 namespace weft {
 namespace {
+
+constexpr char kTaken[] = "there is one of this name: choose another";
+
+// What no row may be, or empty.
+std::string WhatIsWrongWith(const KernelRow& row) {
+  if (row.name().empty()) return "give it a name";
+  const OpDef* op = FindOp(row.op());
+  if (op == nullptr) {
+    return absl::StrCat("there is no op '", row.op(), "': register it first");
+  }
+  if (op->view) return absl::StrCat(op->name, " is a view: none runs");
+  if (FindWeightLayout(row.weight_layout()) == nullptr) {
+    return absl::StrCat("there is no weight layout '", row.weight_layout(),
+                        "'");
+  }
+  if (row.summation().empty()) return "name its summation order";
+  return "";
+}
 
 class Table {
  public:
@@ -53,7 +73,15 @@ class Table {
     AddExpertKernels(&rows_);
     AddAttentionKernels(&rows_);
     AddRowKernels(&rows_);
-    for (const auto& row : rows_) by_name_.emplace(row->name(), row.get());
+    for (const auto& row : rows_) {
+      std::string wrong = WhatIsWrongWith(*row);
+      if (!by_name_.emplace(row->name(), row.get()).second) wrong = kTaken;
+      // A mistake in a family's list.
+      if (!wrong.empty()) {
+        std::cerr << "kernel table: " << row->name() << ": " << wrong << "\n";
+        std::abort();
+      }
+    }
   }
 
   // Every op but views has its reference row behind all others: what runs where
@@ -103,25 +131,12 @@ const KernelRow* FindKernel(absl::string_view name) {
 }
 
 absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelRow> row) {
-  const auto error = [&](absl::string_view what) {
+  std::string wrong = row == nullptr ? "give it a name" : WhatIsWrongWith(*row);
+  if (wrong.empty() && FindKernel(row->name()) != nullptr) wrong = kTaken;
+  if (!wrong.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot register kernel: ", row ? row->name() : "?", ": ", what));
-  };
-  if (row == nullptr || row->name().empty()) return error("give it a name");
-  if (FindKernel(row->name()) != nullptr) {
-    return error("there is one of this name: choose another");
+        "cannot register kernel: ", row ? row->name() : "?", ": ", wrong));
   }
-  const OpDef* op = FindOp(row->op());
-  if (op == nullptr) {
-    return error(
-        absl::StrCat("there is no op '", row->op(), "': register it first"));
-  }
-  if (op->view) return error(absl::StrCat(op->name, " is a view: none runs"));
-  if (FindWeightLayout(row->weight_layout()) == nullptr) {
-    return error(
-        absl::StrCat("there is no weight layout '", row->weight_layout(), "'"));
-  }
-  if (row->summation().empty()) return error("name its summation order");
   return Table::Get().Add(std::move(row));
 }
 

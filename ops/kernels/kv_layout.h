@@ -10,13 +10,24 @@
 namespace weft {
 
 enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8_0 };
+constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16,
+                               KvType::kQ8_0};
 
 // Heads longer than this are refused: kernels keep one head on the stack.
 constexpr int kMaxHeadDim = 512;
 
 // Bytes of one value, without the scales of kQ8_0.
-static inline int KvElementBytes(KvType type) {
-  return type == KvType::kF32 ? 4 : type == KvType::kQ8_0 ? 1 : 2;
+static constexpr int KvElementBytes(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return 4;
+    case KvType::kF16:
+    case KvType::kBF16:
+      return 2;
+    case KvType::kQ8_0:
+      return 1;
+  }
+  __builtin_unreachable();
 }
 
 // Bytes of one head in one page, the same for keys and values. kQ8_0 requires

@@ -19,7 +19,9 @@ namespace {
 // What a row may differ by where a number was rounded to 8 bits the other way.
 constexpr double kRoundedOtherwise = 2e-2;
 
-// That happens in few rows: where more differ it is no excuse.
+}  // namespace
+
+// Rounding otherwise happens in few rows: where more differ it is no excuse.
 double ToleranceOf(const Node& node, const KernelRow& row,
                    const Difference& difference) {
   const OpDef& op = OpOf(node);
@@ -28,6 +30,8 @@ double ToleranceOf(const Node& node, const KernelRow& row,
   return excused ? std::max(row.tolerance(), kRoundedOtherwise)
                  : row.tolerance();
 }
+
+namespace {
 
 // Bytes [begin, end) that a node wrote to.
 struct Written {

@@ -8,11 +8,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ops/kernels/kernel_table.h"
 #include "runtime/check/reference_run.h"
 #include "runtime/plan.h"
 #include "runtime/thread_pool.h"
 
 namespace weft {
+
+// How far the node's results on this kernel may lie from the reference
+// function's, given how they do: KernelRow::tolerance, and more where the node
+// rounds inside.
+double ToleranceOf(const Node& node, const KernelRow& row,
+                   const Difference& difference);
 
 // A node at fault.
 struct NodeFault {

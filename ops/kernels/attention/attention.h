@@ -34,9 +34,8 @@ struct AttentionArgs {
   int64_t rows;
   int64_t heads;  // a multiple of kv_heads
   int64_t kv_heads;
-  int64_t key_dim;    // <= kMaxHeadDim; kQ8_0: a multiple of 32
+  int64_t key_dim;    // <= kMaxHeadDim; kQ8_0 caches: a multiple of 32
   int64_t value_dim;  // likewise
-  KvType type;
   const KvState* keys;
   const KvState* values;
   const int32_t* positions;  // [rows], >= 0
@@ -76,21 +75,30 @@ static inline int64_t AttentionScratchBytes(int64_t heads, int64_t kv_heads,
   return (floats * 4 + 63) / 64 * 64;
 }
 
-// The family on one instruction set: (args, item_begin, item_end,
-// thread_scratch).
+using AttentionFunction = void (*)(const AttentionArgs& args,
+                                   int64_t item_begin, int64_t item_end,
+                                   uint8_t* thread_scratch);
+
+// Reads states of one type.
+struct AttentionKernel {
+  const char* op;
+  KvType type;
+  AttentionFunction run;
+};
+
+// The family on one instruction set.
 struct AttentionKernels {
-  void (*attention)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
-  void (*scores)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
-  void (*values)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
+  KernelList<AttentionKernel> fused;
+  KernelList<AttentionKernel> scores;
+  KernelList<AttentionKernel> values;
 };
 
 extern const AttentionKernels kAttentionKernelsAvx2;
 extern const AttentionKernels kAttentionKernelsAvx512;
 extern const AttentionKernels kAttentionKernelsNeon;
 
-// The fused kernel for kBF16 in products of bfloat16, on AVX-512 BF16: queries
-// and weights are rounded to it, so its bits are its own.
-void AttentionBf16Pairs(const AttentionArgs& args, int64_t item_begin,
-                        int64_t item_end, uint8_t* thread_scratch);
+// In products of bfloat16: queries and weights are rounded to it, so the bits
+// are its own.
+extern const AttentionKernels kAttentionKernelsAvx512Bf16;
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // Attention, written once; each attention_<isa>.cc includes this and defines
-// its table. Everything is in an unnamed namespace: see vector.h.
+// its lists. Everything is in an unnamed namespace: see vector.h.
 #pragma once
 
 #include "ops/kernels/attention/attention.h"
@@ -22,8 +22,8 @@ class WidenedProducts {
       : run_(run), values_(OpenValues<kType>(run, page)) {
     const AttentionArgs& args = *run.args;
     const int64_t following = page + 1 < run.pages ? page + 1 : page;
-    keys_ = PageHead(run, *args.keys, page, args.key_dim);
-    next_keys_ = PageHead(run, *args.keys, following, args.key_dim);
+    keys_ = PageHead<kType>(run, *args.keys, page, args.key_dim);
+    next_keys_ = PageHead<kType>(run, *args.keys, following, args.key_dim);
   }
 
   void Scores(int64_t begin, int rows, float* scores) const {
@@ -65,7 +65,8 @@ void ScoresRun(const Run& run) {
     const int rows = static_cast<int>(TileBegin(run, tile + 1) - begin);
     for (int64_t page = run.first_page; page < run.pages; ++page) {
       alignas(64) float p[kMostTileRows * kPageTokens];
-      const uint8_t* keys = PageHead(run, *args.keys, page, args.key_dim);
+      const uint8_t* keys =
+          PageHead<kType>(run, *args.keys, page, args.key_dim);
       const Visible visible = VisibleKeys(run, begin, rows, page);
       KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, keys,
                       args.key_dim, args.scale, p);
@@ -113,39 +114,42 @@ void ValuesRun(const Run& run) {
   StoreOutputs(run, nullptr);
 }
 
-enum class Part { kFused, kScores, kValues };
-
-template <Part kPart, KvType kType>
-WEFT_INLINE void RunPart(const Run& run) {
-  if (kPart == Part::kFused) {
-    FusedRun<WidenedProducts<kType>>(run);
-  } else if (kPart == Part::kScores) {
-    ScoresRun<kType>(run);
-  } else {
-    ValuesRun<kType>(run);
-  }
-}
-
-template <Part kPart>
+template <void (*kRunOne)(const Run&)>
 void RunItems(const AttentionArgs& args, int64_t begin, int64_t end,
               uint8_t* thread_scratch) {
-  const auto run_any = [](const Run& run) {
-    switch (run.args->type) {
-      case KvType::kF32:
-        return RunPart<kPart, KvType::kF32>(run);
-      case KvType::kF16:
-        return RunPart<kPart, KvType::kF16>(run);
-      case KvType::kBF16:
-        return RunPart<kPart, KvType::kBF16>(run);
-      case KvType::kQ8_0:
-        return RunPart<kPart, KvType::kQ8_0>(run);
-    }
-  };
-  ForRuns(args, begin, end, thread_scratch, run_any);
+  ForRuns(args, begin, end, thread_scratch, kRunOne);
 }
 
+constexpr AttentionKernel kFusedKernels[] = {
+    {"attention", KvType::kF32,
+     RunItems<FusedRun<WidenedProducts<KvType::kF32>>>},
+    {"attention", KvType::kF16,
+     RunItems<FusedRun<WidenedProducts<KvType::kF16>>>},
+    {"attention", KvType::kBF16,
+     RunItems<FusedRun<WidenedProducts<KvType::kBF16>>>},
+    {"attention", KvType::kQ8_0,
+     RunItems<FusedRun<WidenedProducts<KvType::kQ8_0>>>},
+};
+
+constexpr AttentionKernel kScoresKernels[] = {
+    {"attention_scores", KvType::kF32, RunItems<ScoresRun<KvType::kF32>>},
+    {"attention_scores", KvType::kF16, RunItems<ScoresRun<KvType::kF16>>},
+    {"attention_scores", KvType::kBF16, RunItems<ScoresRun<KvType::kBF16>>},
+    {"attention_scores", KvType::kQ8_0, RunItems<ScoresRun<KvType::kQ8_0>>},
+};
+
+constexpr AttentionKernel kValuesKernels[] = {
+    {"attention_values", KvType::kF32, RunItems<ValuesRun<KvType::kF32>>},
+    {"attention_values", KvType::kF16, RunItems<ValuesRun<KvType::kF16>>},
+    {"attention_values", KvType::kBF16, RunItems<ValuesRun<KvType::kBF16>>},
+    {"attention_values", KvType::kQ8_0, RunItems<ValuesRun<KvType::kQ8_0>>},
+};
+
 constexpr AttentionKernels kAttentionKernels = {
-    RunItems<Part::kFused>, RunItems<Part::kScores>, RunItems<Part::kValues>};
+    .fused = ListOf(kFusedKernels),
+    .scores = ListOf(kScoresKernels),
+    .values = ListOf(kValuesKernels),
+};
 
 }  // namespace
 }  // namespace weft

@@ -223,11 +223,12 @@ class PairProducts {
   PairProducts(const Run& run, int64_t page) : run_(run) {
     const int64_t following = page + 1 < run.pages ? page + 1 : page;
     const AttentionArgs& args = *run.args;
-    keys_ = PageHead(run, *args.keys, page, args.key_dim);
-    next_keys_ = PageHead(run, *args.keys, following, args.key_dim);
+    keys_ = PageHead<KvType::kBF16>(run, *args.keys, page, args.key_dim);
+    next_keys_ =
+        PageHead<KvType::kBF16>(run, *args.keys, following, args.key_dim);
     const int64_t dims = args.value_dim;
-    values_.data = PageHead(run, *args.values, page, dims);
-    values_.next = PageHead(run, *args.values, following, dims);
+    values_.data = PageHead<KvType::kBF16>(run, *args.values, page, dims);
+    values_.next = PageHead<KvType::kBF16>(run, *args.values, following, dims);
     values_.row_bytes = dims * 4;
     if (dims % 16 == 0) return;
     // To full vectors: reading past a head could leave the cache.
@@ -298,12 +299,19 @@ class PairProducts {
   ValuePage values_;
 };
 
-}  // namespace
-
-void AttentionBf16Pairs(const AttentionArgs& args, int64_t begin, int64_t end,
-                        uint8_t* thread_scratch) {
+void AttentionPairs(const AttentionArgs& args, int64_t begin, int64_t end,
+                    uint8_t* thread_scratch) {
   ForRuns(args, begin, end, thread_scratch, FusedRun<PairProducts>);
 }
+
+constexpr AttentionKernel kFusedKernels[] = {
+    {"attention", KvType::kBF16, AttentionPairs},
+};
+
+}  // namespace
+
+const AttentionKernels kAttentionKernelsAvx512Bf16 = {
+    .fused = ListOf(kFusedKernels), .scores = {}, .values = {}};
 
 }  // namespace weft
 

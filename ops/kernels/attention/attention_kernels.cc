@@ -7,48 +7,28 @@
 namespace weft {
 namespace {
 
-using RunFunction = void (*)(const AttentionArgs&, int64_t, int64_t, uint8_t*);
-
-const AttentionKernels* KernelsFor(Isa isa) {
-#if defined(__x86_64__)
-  if (Includes(isa, Isa::kAvx512)) return &kAttentionKernelsAvx512;
-  if (Includes(isa, Isa::kAvx2)) return &kAttentionKernelsAvx2;
-#elif defined(__aarch64__)
-  if (Includes(isa, Isa::kNeon)) return &kAttentionKernelsNeon;
-#endif
-  (void)isa;
-  return nullptr;
-}
-
-// Sizes of one node, read once from its operands and attributes.
-AttentionArgs SizesOf(const NodeView& view) {
+// What all nodes have: the state's heads and how wide they are, and how many
+// heads read them.
+AttentionArgs SizesOf(const ValueType& state, int64_t heads) {
   AttentionArgs args = {};
-  const ValueType& state = view.input(1).type;
+  args.heads = heads;
   args.kv_heads = state.shape[1].value;
-  args.type = KvTypeOf(state.dtype);
   args.key_dim = args.value_dim = state.shape[2].value;
-  if (view.node.op == "attention_values") {
-    args.heads = view.input(0).type.shape[1].value;
-  } else {
-    args.heads = view.node.attributes.Int("heads");
-    args.scale = static_cast<float>(view.node.attributes.Float("scale"));
-    args.window = view.node.attributes.Int("window");
-    args.softcap = static_cast<float>(view.node.attributes.Float("softcap"));
-  }
-  if (view.node.op == "attention") {
-    args.value_dim = view.input(2).type.shape[2].value;
-  }
   return args;
 }
 
+AttentionArgs ScoresSizesOf(const NodeView& view) {
+  const Attributes& attributes = view.node.attributes;
+  AttentionArgs args = SizesOf(view.input(1).type, attributes.Int("heads"));
+  args.scale = static_cast<float>(attributes.Float("scale"));
+  args.window = attributes.Int("window");
+  args.softcap = static_cast<float>(attributes.Float("softcap"));
+  return args;
+}
+
+// A node of the family. Node classes say what the operands are.
 class AttentionNode : public Kernel {
  public:
-  AttentionNode(const NodeView& view, RunFunction run)
-      : sizes_(SizesOf(view)),
-        fused_(view.node.op == "attention"),
-        scores_(view.node.op == "attention_scores"),
-        run_(run) {}
-
   int64_t Items(const KernelCall& call, int) const override {
     return AttentionItems(call.outputs[0].rows, sizes_.heads, sizes_.kv_heads);
   }
@@ -56,93 +36,166 @@ class AttentionNode : public Kernel {
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     AttentionArgs args = sizes_;
-    const Operand& y = call.outputs[0];
-    args.rows = y.rows;
-    // Behind the states stand positions and sequence.
-    const Operand* rest = call.inputs + (fused_ ? 3 : 2);
-    args.positions = static_cast<const int32_t*>(rest[0].data);
-    args.sequence = static_cast<const int32_t*>(rest[1].data);
-    if (fused_ || scores_) {
-      args.q = static_cast<const float*>(call.inputs[0].data);
-      args.q_row_bytes = call.inputs[0].row_bytes;
-      args.keys = call.inputs[1].state;
-    }
-    if (fused_) args.values = call.inputs[2].state;
-    if (scores_) {
-      args.scores = static_cast<float*>(y.data);
-      args.score_columns = y.columns / args.heads;
-    } else {
-      args.y = static_cast<float*>(y.data);
-      args.y_row_bytes = y.row_bytes;
-    }
-    if (!fused_ && !scores_) {
-      args.values = call.inputs[1].state;
-      args.scores = static_cast<float*>(call.inputs[0].data);
-      args.score_columns = call.inputs[0].columns / args.heads;
-    }
+    args.rows = call.outputs[0].rows;
+    SetOperands(call, &args);
     run_(args, begin, end, call.thread_scratch);
+  }
+
+ protected:
+  AttentionNode(const AttentionArgs& sizes, const AttentionKernel& kernel)
+      : sizes_(sizes), run_(kernel.run) {}
+
+  virtual void SetOperands(const KernelCall& call,
+                           AttentionArgs* args) const = 0;
+
+  static void SetQueries(const Operand& q, AttentionArgs* args) {
+    args->q = static_cast<const float*>(q.data);
+    args->q_row_bytes = q.row_bytes;
+  }
+  static void SetScores(const Operand& scores, AttentionArgs* args) {
+    args->scores = static_cast<float*>(scores.data);
+    args->score_columns = scores.columns / args->heads;
+  }
+  // `rows` are positions and sequence, as they stand behind the states.
+  static void SetRows(const Operand* rows, AttentionArgs* args) {
+    args->positions = static_cast<const int32_t*>(rows[0].data);
+    args->sequence = static_cast<const int32_t*>(rows[1].data);
+  }
+  static void SetResult(const Operand& y, AttentionArgs* args) {
+    args->y = static_cast<float*>(y.data);
+    args->y_row_bytes = y.row_bytes;
   }
 
  private:
   const AttentionArgs sizes_;
-  const bool fused_, scores_;
-  const RunFunction run_;
+  const AttentionFunction run_;
 };
 
+class FusedNode : public AttentionNode {
+ public:
+  FusedNode(const NodeView& view, const AttentionKernel& kernel)
+      : AttentionNode(SizesOf(view), kernel) {}
+
+  static AttentionArgs SizesOf(const NodeView& view) {
+    AttentionArgs args = ScoresSizesOf(view);
+    args.value_dim = view.input(2).type.shape[2].value;
+    return args;
+  }
+
+ protected:
+  void SetOperands(const KernelCall& call, AttentionArgs* args) const override {
+    SetQueries(call.inputs[0], args);
+    args->keys = call.inputs[1].state;
+    args->values = call.inputs[2].state;
+    SetRows(call.inputs + 3, args);
+    SetResult(call.outputs[0], args);
+  }
+};
+
+class ScoresNode : public AttentionNode {
+ public:
+  ScoresNode(const NodeView& view, const AttentionKernel& kernel)
+      : AttentionNode(SizesOf(view), kernel) {}
+
+  static AttentionArgs SizesOf(const NodeView& view) {
+    return ScoresSizesOf(view);
+  }
+
+ protected:
+  void SetOperands(const KernelCall& call, AttentionArgs* args) const override {
+    SetQueries(call.inputs[0], args);
+    args->keys = call.inputs[1].state;
+    SetRows(call.inputs + 2, args);
+    SetScores(call.outputs[0], args);
+  }
+};
+
+class ValuesNode : public AttentionNode {
+ public:
+  ValuesNode(const NodeView& view, const AttentionKernel& kernel)
+      : AttentionNode(SizesOf(view), kernel) {}
+
+  static AttentionArgs SizesOf(const NodeView& view) {
+    return weft::SizesOf(view.input(1).type, view.input(0).type.shape[1].value);
+  }
+
+ protected:
+  void SetOperands(const KernelCall& call, AttentionArgs* args) const override {
+    SetScores(call.inputs[0], args);
+    args->values = call.inputs[1].state;
+    SetRows(call.inputs + 2, args);
+    SetResult(call.outputs[0], args);
+  }
+};
+
+// How the kernels of one list add.
+struct Exactness {
+  const char* summation;
+  double tolerance;
+};
+constexpr Exactness kExact = {"pages in order", 1e-4};
+// Queries and weights are rounded to bfloat16, as the cache is.
+constexpr Exactness kPairs = {"pages in order, bfloat16 pairs", 0.1};
+
+// One line of the family's lists.
+template <class Node>
 class AttentionRow : public KernelRow {
  public:
-  AttentionRow(const char* op, Isa isa, RunFunction run,
-               const char* type = "any", const char* order = "pages in order")
-      : KernelRow(absl::StrCat(op, "_", type, "_64_", Name(isa)), op, isa, "",
-                  order),
-        run_(run) {}
+  AttentionRow(const AttentionKernel& kernel, Isa isa, Exactness exactness)
+      : KernelRow(absl::StrCat(kernel.op, "_", Info(DTypeOf(kernel.type)).name,
+                               "_64_", Name(isa)),
+                  kernel.op, isa, "", exactness.summation),
+        kernel_(kernel),
+        tolerance_(exactness.tolerance) {}
 
-  std::string Refuses(const NodeView&) const override { return ""; }
-  std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return std::make_unique<AttentionNode>(view, run_);
+  std::string Refuses(const NodeView& view) const override {
+    const DType type = DTypeOf(kernel_.type);
+    return view.input(1).type.dtype == type
+               ? ""
+               : absl::StrCat("reads a cache of ", Info(type).name);
   }
+  std::unique_ptr<Kernel> Create(const NodeView& view) const override {
+    return std::make_unique<Node>(view, kernel_);
+  }
+  double tolerance() const override { return tolerance_; }
   int64_t ThreadScratchBytes(const NodeView& view) const override {
-    const AttentionArgs sizes = SizesOf(view);
+    const AttentionArgs sizes = Node::SizesOf(view);
     return AttentionScratchBytes(sizes.heads, sizes.kv_heads, sizes.key_dim,
                                  sizes.value_dim);
   }
 
  private:
-  RunFunction run_;
+  const AttentionKernel& kernel_;
+  const double tolerance_;
 };
 
-#if defined(__x86_64__)
-// Rounds queries and weights to bfloat16, as the cache is.
-class Bf16PairsRow : public AttentionRow {
- public:
-  Bf16PairsRow()
-      : AttentionRow("attention", Isa::kAvx512Bf16, AttentionBf16Pairs, "bf16",
-                     "pages in order, bfloat16 pairs") {}
-
-  std::string Refuses(const NodeView& view) const override {
-    return view.input(1).type.dtype == DType::kBF16 ? ""
-                                                    : "reads a cache of bf16";
+template <class Node>
+void AddLines(const KernelList<AttentionKernel>& lines, Isa isa,
+              Exactness exactness, KernelRows* rows) {
+  for (const AttentionKernel& line : lines) {
+    rows->push_back(std::make_unique<AttentionRow<Node>>(line, isa, exactness));
   }
-  double tolerance() const override { return 0.1; }
-};
-#endif
+}
+
+void AddKernels(const AttentionKernels& kernels, Isa isa, Exactness exactness,
+                KernelRows* rows) {
+  AddLines<FusedNode>(kernels.fused, isa, exactness, rows);
+  AddLines<ScoresNode>(kernels.scores, isa, exactness, rows);
+  AddLines<ValuesNode>(kernels.values, isa, exactness, rows);
+}
 
 }  // namespace
 
 void AddAttentionKernels(KernelRows* rows) {
 #if defined(__x86_64__)
-  rows->push_back(std::make_unique<Bf16PairsRow>());
+  AddKernels(kAttentionKernelsAvx512Bf16, Isa::kAvx512Bf16, kPairs, rows);
+  AddKernels(kAttentionKernelsAvx512, Isa::kAvx512, kExact, rows);
+  AddKernels(kAttentionKernelsAvx2, Isa::kAvx2, kExact, rows);
+#elif defined(__aarch64__)
+  AddKernels(kAttentionKernelsNeon, Isa::kNeon, kExact, rows);
+#else
+  (void)rows;
 #endif
-  for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
-    const AttentionKernels* kernels = KernelsFor(isa);
-    if (kernels == nullptr) continue;
-    rows->push_back(
-        std::make_unique<AttentionRow>("attention", isa, kernels->attention));
-    rows->push_back(std::make_unique<AttentionRow>("attention_scores", isa,
-                                                   kernels->scores));
-    rows->push_back(std::make_unique<AttentionRow>("attention_values", isa,
-                                                   kernels->values));
-  }
 }
 
 }  // namespace weft

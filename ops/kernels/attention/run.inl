@@ -79,11 +79,12 @@ WEFT_INLINE Visible VisibleKeys(const Run& run, int64_t begin, int rows,
   return visible;
 }
 
+template <KvType kType>
 WEFT_INLINE const uint8_t* PageHead(const Run& run, const KvState& state,
                                     int64_t page, int64_t dims) {
   const AttentionArgs& args = *run.args;
   return KvPage(state, args.sequence[run.first_token], page * kPageTokens) +
-         run.kv_head * KvHeadBytes(args.type, dims);
+         run.kv_head * KvHeadBytes(kType, dims);
 }
 
 WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
@@ -228,7 +229,7 @@ template <KvType kType>
 WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
   const AttentionArgs& args = *run.args;
   const int64_t dims = args.value_dim;
-  const uint8_t* head = PageHead(run, *args.values, page, dims);
+  const uint8_t* head = PageHead<kType>(run, *args.values, page, dims);
   if (dims % 16 != 0) {
     const int64_t stride = run.vectors * 16;
     for (int64_t key = 0; key < kPageTokens; ++key) {
@@ -248,7 +249,7 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
     return {data, data, nullptr, stride * 4, 0};
   }
   const int64_t following = page + 1 < run.pages ? page + 1 : page;
-  return {head, PageHead(run, *args.values, following, dims),
+  return {head, PageHead<kType>(run, *args.values, following, dims),
           reinterpret_cast<const uint16_t*>(head + dims * kPageTokens),
           dims * kElementBytes<kType>, dims / 32};
 }

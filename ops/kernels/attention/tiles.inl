@@ -46,9 +46,7 @@ WEFT_INLINE Native LoadElements(const uint8_t* p, int64_t i) {
 
 // From one lane to the next.
 template <KvType kType>
-constexpr int kElementBytes = kType == KvType::kQ8_0  ? 1
-                              : kType == KvType::kF16 ? 2
-                                                      : 4;
+constexpr int kElementBytes = KvElementBytes(kType) * (kPairs<kType> ? 2 : 1);
 
 // What follows step `i`: its row's distance to the next step's.
 template <KvType kType>

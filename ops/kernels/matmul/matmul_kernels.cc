@@ -29,7 +29,10 @@ class MatmulNode : public Kernel {
       : parts_(PartsOf(view.node)),
         form_(form),
         run_(kernel.run),
-        rows_(*RowKernelsFor(kernel.isa)),
+        normalise_(NormFunctionFor(
+            absl::StrCat(parts_.layer_norm ? "layer_norm" : "rms_norm",
+                         parts_.quantize ? "_quantize" : ""),
+            kernel.isa)),
         prepares_(parts_.norm >= 0 || form == RowForm::kBf16) {
     // oneDNN and the BF16 kernels take 64 rows of the weight at a time.
     panels_per_item_ = parts_.epilogue == MatmulEpilogue::kGateQuantize ||
@@ -76,12 +79,10 @@ class MatmulNode : public Kernel {
     args.rows = x.rows;
     if (parts_.quantize) {
       args.quantized = call.scratch;
-      (parts_.layer_norm ? rows_.layer_norm_quantize : rows_.rms_norm_quantize)(
-          args, begin, end);
     } else {
       args.y = y;
-      (parts_.layer_norm ? rows_.layer_norm : rows_.rms_norm)(args, begin, end);
     }
+    normalise_(args, begin, end);
   }
 
   // A row is normalised into thread scratch, then rounded.
@@ -137,7 +138,7 @@ class MatmulNode : public Kernel {
   const MatmulParts parts_;
   const RowForm form_;
   const MatmulFunction run_;
-  const RowKernels& rows_;
+  const RowFunction<NormArgs> normalise_;
   const bool prepares_;  // x into scratch
   int64_t panels_per_item_;
 };

@@ -153,5 +153,27 @@ void TakeRows(const TakeRowsArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
+    {"add", Add},
+    {"mul", Mul},
+    {"silu_gate", SiluGate},
+    {"gelu_gate", GeluGate},
+};
+
+constexpr UnaryKernel kUnaryKernels[] = {
+    {"scale", Scale, "factor"},
+    {"softcap", Softcap, "cap"},
+    {"silu", SiluRows},
+    {"sigmoid", SigmoidRows},
+    {"gelu", GeluRows, nullptr, "none"},
+    {"gelu", GeluTanhRows, nullptr, "tanh"},
+};
+
+constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};
+constexpr RowKernel<WeightedSumArgs> kWeightedSumKernels[] = {
+    {"weighted_sum", WeightedSum}};
+constexpr RowKernel<TakeRowsArgs> kTakeRowsKernels[] = {
+    {"take_rows", TakeRows}};
+
 }  // namespace
 }  // namespace weft

@@ -80,16 +80,17 @@ WEFT_INLINE void PlaceBF16(uint16_t* from, int64_t head_dim, bool keys,
   }
 }
 
+template <KvType kType>
 WEFT_INLINE void WriteHead(const KvWriteArgs& args, const float* x, int64_t row,
                            int64_t head_index) {
   const int64_t dims = args.head_dim;
   const int64_t position = args.positions[row];
   const int64_t place = position % kPageTokens;
   uint8_t* head = KvPage(*args.state, args.sequence[row], position) +
-                  head_index * KvHeadBytes(args.type, dims);
-  if (args.type == KvType::kF32) {
+                  head_index * KvHeadBytes(kType, dims);
+  if constexpr (kType == KvType::kF32) {
     PlaceHead(x, dims, args.keys, place, head);
-  } else if (args.type == KvType::kQ8_0) {
+  } else if constexpr (kType == KvType::kQ8_0) {
     int8_t q[kMaxHeadDim];
     uint16_t scales[kMaxHeadDim / 32];
     for (int64_t i = 0; i < dims; i += 32) {
@@ -97,27 +98,29 @@ WEFT_INLINE void WriteHead(const KvWriteArgs& args, const float* x, int64_t row,
     }
     PlaceHead(q, dims, args.keys, place, head);
     PlaceHead(scales, dims / 32, args.keys, place, head + dims * kPageTokens);
-  } else {
+  } else if constexpr (kType == KvType::kF16) {
     uint16_t converted[kMaxHeadDim + 16];
-    if (args.type == KvType::kF16) {
-      ConvertF16(x, dims, converted);
-      PlaceHead(converted, dims, args.keys, place, head);
-    } else {
-      ConvertBF16(x, dims, converted);
-      PlaceBF16(converted, dims, args.keys, place, head);
-    }
+    ConvertF16(x, dims, converted);
+    PlaceHead(converted, dims, args.keys, place, head);
+  } else {
+    static_assert(kType == KvType::kBF16, "a type that nobody writes");
+    uint16_t converted[kMaxHeadDim + 16];
+    ConvertBF16(x, dims, converted);
+    PlaceBF16(converted, dims, args.keys, place, head);
   }
 }
 
+template <KvType kType>
 void KvWrite(const KvWriteArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = RowOf(args.x, row);
     for (int64_t head = 0; head < args.heads; ++head) {
-      WriteHead(args, x + head * args.head_dim, row, head);
+      WriteHead<kType>(args, x + head * args.head_dim, row, head);
     }
   }
 }
 
+template <KvType kType>
 void RopeKvWrite(const RopeKvWriteArgs& args, int64_t begin, int64_t end) {
   RopeTables tables;
   RopeFrequencies(args.rope, &tables);
@@ -127,10 +130,24 @@ void RopeKvWrite(const RopeKvWriteArgs& args, int64_t begin, int64_t end) {
     for (int64_t head = 0; head < args.rope.heads; ++head) {
       float rotated[kMaxHeadDim];
       RotateHead(args.rope, tables, x + head * args.rope.head_dim, rotated);
-      WriteHead(args.write, rotated, row, head);
+      WriteHead<kType>(args.write, rotated, row, head);
     }
   }
 }
+
+constexpr CacheKernel<KvWriteArgs> kKvWriteKernels[] = {
+    {"kv_write", KvType::kF32, KvWrite<KvType::kF32>},
+    {"kv_write", KvType::kF16, KvWrite<KvType::kF16>},
+    {"kv_write", KvType::kBF16, KvWrite<KvType::kBF16>},
+    {"kv_write", KvType::kQ8_0, KvWrite<KvType::kQ8_0>},
+};
+
+constexpr CacheKernel<RopeKvWriteArgs> kRopeKvWriteKernels[] = {
+    {"rope_kv_write", KvType::kF32, RopeKvWrite<KvType::kF32>},
+    {"rope_kv_write", KvType::kF16, RopeKvWrite<KvType::kF16>},
+    {"rope_kv_write", KvType::kBF16, RopeKvWrite<KvType::kBF16>},
+    {"rope_kv_write", KvType::kQ8_0, RopeKvWrite<KvType::kQ8_0>},
+};
 
 }  // namespace
 }  // namespace weft

@@ -124,5 +124,15 @@ void LayerNormQuantize(const NormArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+constexpr RowKernel<NormArgs> kNormKernels[] = {
+    {"rms_norm", RmsNorm},
+    {"layer_norm", LayerNorm},
+    {"rms_norm_quantize", RmsNormQuantize},
+    {"layer_norm_quantize", LayerNormQuantize},
+};
+
+constexpr RowKernel<QuantizeRowsArgs> kQuantizeKernels[] = {
+    {"quantize_rows", QuantizeRows}};
+
 }  // namespace
 }  // namespace weft

@@ -109,5 +109,7 @@ void Rope(const RopeArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+constexpr RowKernel<RopeArgs> kRopeKernels[] = {{"rope", Rope}};
+
 }  // namespace
 }  // namespace weft

@@ -1,7 +1,5 @@
 #include "ops/kernels/rows/row_kernels.h"
 
-#include <type_traits>
-
 #include "absl/strings/str_cat.h"
 #include "ops/storage.h"
 #include "ops/weight_layout.h"
@@ -25,17 +23,14 @@ class RowNode : public Kernel {
   }
 };
 
-using NormFunction = void (*)(const NormArgs&, int64_t, int64_t);
-using UnaryFunction = void (*)(const UnaryArgs&, int64_t, int64_t);
-
 class NormNode : public RowNode {
  public:
-  NormNode(const NodeView& view, const RowKernels& kernels)
+  NormNode(const NodeView& view, const RowKernel<NormArgs>& kernel)
       : eps_(static_cast<float>(view.node.attributes.Float("eps"))),
         quantize_(view.output(0).type.dtype == DType::kQ8Rows),
         heads_(view.node.attributes.Int("heads", 1)),
         bias_(view.node.inputs.size() > 2),
-        run_(Function(view.node.op, kernels)) {}
+        run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -57,25 +52,17 @@ class NormNode : public RowNode {
   }
 
  private:
-  static NormFunction Function(const std::string& op,
-                               const RowKernels& kernels) {
-    if (op == "rms_norm") return kernels.rms_norm;
-    if (op == "rms_norm_quantize") return kernels.rms_norm_quantize;
-    if (op == "layer_norm") return kernels.layer_norm;
-    return kernels.layer_norm_quantize;
-  }
-
   float eps_;
   bool quantize_;
   int64_t heads_;
   bool bias_;
-  NormFunction run_;
+  RowFunction<NormArgs> run_;
 };
 
 class QuantizeNode : public RowNode {
  public:
-  QuantizeNode(const NodeView&, const RowKernels& kernels)
-      : run_(kernels.quantize_rows) {}
+  QuantizeNode(const NodeView&, const RowKernel<QuantizeRowsArgs>& kernel)
+      : run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -85,17 +72,13 @@ class QuantizeNode : public RowNode {
   }
 
  private:
-  void (*run_)(const QuantizeRowsArgs&, int64_t, int64_t);
+  RowFunction<QuantizeRowsArgs> run_;
 };
 
 class BinaryNode : public RowNode {
  public:
-  BinaryNode(const NodeView& view, const RowKernels& kernels)
-      : repeats_(view.input(1).type.shape.rank() == 1),
-        run_(view.node.op == "add"         ? kernels.add
-             : view.node.op == "mul"       ? kernels.mul
-             : view.node.op == "silu_gate" ? kernels.silu_gate
-                                           : kernels.gelu_gate) {}
+  BinaryNode(const NodeView& view, const RowKernel<BinaryArgs>& kernel)
+      : repeats_(view.input(1).type.shape.rank() == 1), run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -108,15 +91,17 @@ class BinaryNode : public RowNode {
 
  private:
   bool repeats_;
-  void (*run_)(const BinaryArgs&, int64_t, int64_t);
+  RowFunction<BinaryArgs> run_;
 };
 
 class UnaryNode : public RowNode {
  public:
-  UnaryNode(const NodeView& view, const RowKernels& kernels)
-      : parameter_(static_cast<float>(view.node.attributes.Float(
-            view.node.op == "scale" ? "factor" : "cap"))),
-        run_(Function(view.node, kernels)) {}
+  UnaryNode(const NodeView& view, const UnaryKernel& kernel)
+      : parameter_(kernel.parameter == nullptr
+                       ? 0
+                       : static_cast<float>(
+                             view.node.attributes.Float(kernel.parameter))),
+        run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -126,25 +111,16 @@ class UnaryNode : public RowNode {
   }
 
  private:
-  static UnaryFunction Function(const Node& node, const RowKernels& kernels) {
-    if (node.op == "silu") return kernels.silu;
-    if (node.op == "sigmoid") return kernels.sigmoid;
-    if (node.op == "scale") return kernels.scale;
-    if (node.op == "softcap") return kernels.softcap;
-    return node.attributes.String("approximation") == "tanh" ? kernels.gelu_tanh
-                                                             : kernels.gelu;
-  }
-
   float parameter_;
-  UnaryFunction run_;
+  RowFunction<UnaryArgs> run_;
 };
 
 // An operand's row holds all dimensions but the first; what is normalised is
 // the last one.
 class SoftmaxNode : public Kernel {
  public:
-  SoftmaxNode(const NodeView& view, const RowKernels& kernels)
-      : run_(kernels.softmax) {
+  SoftmaxNode(const NodeView& view, const RowKernel<UnaryArgs>& kernel)
+      : run_(kernel.run) {
     const Shape& shape = view.input(0).type.shape;
     for (int i = 1; i + 1 < shape.rank(); ++i) parts_ *= shape[i].value;
   }
@@ -163,14 +139,14 @@ class SoftmaxNode : public Kernel {
   }
 
  private:
-  UnaryFunction run_;
+  RowFunction<UnaryArgs> run_;
   int64_t parts_ = 1;
 };
 
 class WeightedSumNode : public RowNode {
  public:
-  WeightedSumNode(const NodeView&, const RowKernels& kernels)
-      : run_(kernels.weighted_sum) {}
+  WeightedSumNode(const NodeView&, const RowKernel<WeightedSumArgs>& kernel)
+      : run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -180,13 +156,13 @@ class WeightedSumNode : public RowNode {
   }
 
  private:
-  void (*run_)(const WeightedSumArgs&, int64_t, int64_t);
+  RowFunction<WeightedSumArgs> run_;
 };
 
 class TakeRowsNode : public Kernel {
  public:
-  TakeRowsNode(const NodeView&, const RowKernels& kernels)
-      : run_(kernels.take_rows) {}
+  TakeRowsNode(const NodeView&, const RowKernel<TakeRowsArgs>& kernel)
+      : run_(kernel.run) {}
 
   int64_t Items(const KernelCall& call, int) const override {
     return call.outputs[0].rows;
@@ -203,7 +179,7 @@ class TakeRowsNode : public Kernel {
   }
 
  private:
-  void (*run_)(const TakeRowsArgs&, int64_t, int64_t);
+  RowFunction<TakeRowsArgs> run_;
 };
 
 RopeArgs RopeArgsOf(const Node& node) {
@@ -223,10 +199,10 @@ RopeArgs RopeArgsOf(const Node& node) {
 
 class RopeNode : public RowNode {
  public:
-  RopeNode(const NodeView& view, const RowKernels& kernels)
+  RopeNode(const NodeView& view, const RowKernel<RopeArgs>& kernel)
       : args_(RopeArgsOf(view.node)),
         has_factors_(view.node.inputs.size() > 2),
-        run_(kernels.rope) {}
+        run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -244,25 +220,53 @@ class RopeNode : public RowNode {
  private:
   RopeArgs args_;
   bool has_factors_;
-  void (*run_)(const RopeArgs&, int64_t, int64_t);
+  RowFunction<RopeArgs> run_;
 };
 
-// kv_write and rope_kv_write.
+KvWriteArgs WriteArgsOf(const NodeView& view) {
+  const ValueType& state = view.input(0).type;
+  KvWriteArgs args = {};
+  args.heads = state.shape[1].value;
+  args.head_dim = state.shape[2].value;
+  args.keys = state.layout == "keys";
+  return args;
+}
+
+void SetOperands(const KernelCall& call, KvWriteArgs* args) {
+  args->x = Rows(call.inputs[1]);
+  args->state = call.inputs[0].state;
+  args->positions = static_cast<const int32_t*>(call.inputs[2].data);
+  args->sequence = static_cast<const int32_t*>(call.inputs[3].data);
+}
+
 class KvWriteNode : public Kernel {
  public:
-  KvWriteNode(const NodeView& view, const RowKernels& kernels)
-      : rotate_(view.node.op == "rope_kv_write"), kernels_(kernels) {
-    const ValueType& state = view.input(0).type;
-    args_.write.heads = state.shape[1].value;
-    args_.write.head_dim = state.shape[2].value;
-    args_.write.type = KvTypeOf(state.dtype);
-    args_.write.keys = state.layout == "keys";
-    if (rotate_) {
-      args_.rope = RopeArgsOf(view.node);
-      args_.rope.heads = args_.write.heads;
-      has_factors_ = view.node.inputs.size() > 4;
-    }
+  KvWriteNode(const NodeView& view, const CacheKernel<KvWriteArgs>& kernel)
+      : args_(WriteArgsOf(view)), run_(kernel.run) {}
+
+  int64_t Items(const KernelCall& call, int) const override {
+    return call.inputs[1].rows;
   }
+
+  void Run(const KernelCall& call, int, int64_t begin,
+           int64_t end) const override {
+    KvWriteArgs args = args_;
+    SetOperands(call, &args);
+    run_(args, begin, end);
+  }
+
+ private:
+  const KvWriteArgs args_;
+  RowFunction<KvWriteArgs> run_;
+};
+
+class RopeKvWriteNode : public Kernel {
+ public:
+  RopeKvWriteNode(const NodeView& view,
+                  const CacheKernel<RopeKvWriteArgs>& kernel)
+      : args_({RopeArgsOf(view.node), WriteArgsOf(view)}),
+        has_factors_(view.node.inputs.size() > 4),
+        run_(kernel.run) {}
 
   int64_t Items(const KernelCall& call, int) const override {
     return call.inputs[1].rows;
@@ -271,51 +275,84 @@ class KvWriteNode : public Kernel {
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     RopeKvWriteArgs args = args_;
-    args.write.x = Rows(call.inputs[1]);
-    args.write.state = call.inputs[0].state;
-    args.write.positions = static_cast<const int32_t*>(call.inputs[2].data);
-    args.write.sequence = static_cast<const int32_t*>(call.inputs[3].data);
-    if (!rotate_) {
-      kernels_.kv_write(args.write, begin, end);
-      return;
-    }
+    SetOperands(call, &args.write);
     args.rope.x = args.write.x;
+    args.rope.heads = args.write.heads;
     args.rope.positions = args.write.positions;
     if (has_factors_) {
       args.rope.factors = static_cast<const float*>(call.inputs[4].data);
     }
-    kernels_.rope_kv_write(args, begin, end);
+    run_(args, begin, end);
   }
 
  private:
-  RopeKvWriteArgs args_ = {};
-  bool rotate_;
-  bool has_factors_ = false;
-  const RowKernels& kernels_;
+  const RopeKvWriteArgs args_;
+  const bool has_factors_;
+  RowFunction<RopeKvWriteArgs> run_;
 };
 
-using MakeNode = std::unique_ptr<Kernel> (*)(const NodeView&,
-                                             const RowKernels&);
-
-template <typename T>
-std::unique_ptr<Kernel> Make(const NodeView& view, const RowKernels& kernels) {
-  return std::make_unique<T>(view, kernels);
+// What stands in a kernel's name between op and instruction set, and why it
+// refuses a node.
+template <class Args>
+std::string TypeOf(const RowKernel<Args>&) {
+  return "f32";
+}
+template <class Args>
+std::string WhyNotFor(const NodeView&, const RowKernel<Args>&) {
+  return "";
 }
 
+std::string TypeOf(const UnaryKernel& kernel) {
+  return kernel.approximation == nullptr
+             ? "f32"
+             : absl::StrCat(kernel.approximation, "_f32");
+}
+std::string WhyNotFor(const NodeView& view, const UnaryKernel& kernel) {
+  return kernel.approximation == nullptr ||
+                 view.node.attributes.String("approximation") ==
+                     kernel.approximation
+             ? ""
+             : absl::StrCat("is for approximation ", kernel.approximation);
+}
+
+template <class Args>
+std::string TypeOf(const CacheKernel<Args>& kernel) {
+  return Info(DTypeOf(kernel.type)).name;
+}
+template <class Args>
+std::string WhyNotFor(const NodeView& view, const CacheKernel<Args>& kernel) {
+  const DType type = DTypeOf(kernel.type);
+  return view.input(0).type.dtype == type
+             ? ""
+             : absl::StrCat("writes a cache of ", Info(type).name);
+}
+
+// One line of the family's lists.
+template <class Node, class Line>
 class RowWiseRow : public KernelRow {
  public:
-  RowWiseRow(const char* op, Isa isa, MakeNode make)
-      : KernelRow(absl::StrCat(op, "_f32_", Name(isa)), op, isa, "", "lanes"),
-        make_(make) {}
+  RowWiseRow(const Line& kernel, Isa isa)
+      : KernelRow(absl::StrCat(kernel.op, "_", TypeOf(kernel), "_", Name(isa)),
+                  kernel.op, isa, "", "lanes"),
+        kernel_(kernel) {}
 
-  std::string Refuses(const NodeView&) const override { return ""; }
+  std::string Refuses(const NodeView& view) const override {
+    return WhyNotFor(view, kernel_);
+  }
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return make_(view, *RowKernelsFor(isa()));
+    return std::make_unique<Node>(view, kernel_);
   }
 
  private:
-  MakeNode make_;
+  const Line& kernel_;
 };
+
+template <class Node, class Line>
+void AddLines(const KernelList<Line>& lines, Isa isa, KernelRows* rows) {
+  for (const Line& line : lines) {
+    rows->push_back(std::make_unique<RowWiseRow<Node, Line>>(line, isa));
+  }
+}
 
 // Rows of the table are read through their layout, whatever it is.
 class EmbedNode : public Kernel {
@@ -356,32 +393,6 @@ class EmbedRow : public KernelRow {
   }
 };
 
-constexpr struct {
-  const char* op;
-  MakeNode make;
-} kRowOps[] = {
-    {"rms_norm", Make<NormNode>},
-    {"layer_norm", Make<NormNode>},
-    {"rms_norm_quantize", Make<NormNode>},
-    {"layer_norm_quantize", Make<NormNode>},
-    {"quantize_rows", Make<QuantizeNode>},
-    {"add", Make<BinaryNode>},
-    {"mul", Make<BinaryNode>},
-    {"silu_gate", Make<BinaryNode>},
-    {"gelu_gate", Make<BinaryNode>},
-    {"scale", Make<UnaryNode>},
-    {"softcap", Make<UnaryNode>},
-    {"silu", Make<UnaryNode>},
-    {"gelu", Make<UnaryNode>},
-    {"softmax", Make<SoftmaxNode>},
-    {"sigmoid", Make<UnaryNode>},
-    {"weighted_sum", Make<WeightedSumNode>},
-    {"take_rows", Make<TakeRowsNode>},
-    {"rope", Make<RopeNode>},
-    {"kv_write", Make<KvWriteNode>},
-    {"rope_kv_write", Make<KvWriteNode>},
-};
-
 }  // namespace
 
 const RowKernels* RowKernelsFor(Isa isa) {
@@ -395,14 +406,29 @@ const RowKernels* RowKernelsFor(Isa isa) {
   return nullptr;
 }
 
+RowFunction<NormArgs> NormFunctionFor(absl::string_view op, Isa isa) {
+  const RowKernels* kernels = RowKernelsFor(isa);
+  if (kernels == nullptr) return nullptr;
+  for (const RowKernel<NormArgs>& kernel : kernels->norm) {
+    if (op == kernel.op) return kernel.run;
+  }
+  return nullptr;
+}
+
 void AddRowKernels(KernelRows* rows) {
-  for (const auto& entry : kRowOps) {
-    for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
-      if (RowKernelsFor(isa) != nullptr) {
-        rows->push_back(
-            std::make_unique<RowWiseRow>(entry.op, isa, entry.make));
-      }
-    }
+  for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
+    const RowKernels* kernels = RowKernelsFor(isa);
+    if (kernels == nullptr) continue;
+    AddLines<NormNode>(kernels->norm, isa, rows);
+    AddLines<QuantizeNode>(kernels->quantize, isa, rows);
+    AddLines<BinaryNode>(kernels->binary, isa, rows);
+    AddLines<UnaryNode>(kernels->unary, isa, rows);
+    AddLines<SoftmaxNode>(kernels->softmax, isa, rows);
+    AddLines<WeightedSumNode>(kernels->weighted_sum, isa, rows);
+    AddLines<TakeRowsNode>(kernels->take_rows, isa, rows);
+    AddLines<RopeNode>(kernels->rope, isa, rows);
+    AddLines<KvWriteNode>(kernels->kv_write, isa, rows);
+    AddLines<RopeKvWriteNode>(kernels->rope_kv_write, isa, rows);
   }
   rows->push_back(std::make_unique<EmbedRow>());
 }

@@ -10,6 +10,10 @@ namespace weft {
 // none.
 const RowKernels* RowKernelsFor(Isa isa);
 
+// The norm that this op is, for kernels that begin with it; null when there is
+// none.
+RowFunction<NormArgs> NormFunctionFor(absl::string_view op, Isa isa);
+
 void AddRowKernels(KernelRows* rows);
 
 }  // namespace weft

@@ -119,8 +119,7 @@ struct KvWriteArgs {
   ConstRows x;  // [rows, heads * head_dim]; unused by rope_kv_write
   int64_t heads;
   int64_t head_dim;  // <= kMaxHeadDim; kQ8_0: a multiple of 32
-  KvType type;
-  bool keys;  // transposed layout
+  bool keys;         // transposed layout
   const KvState* state;
   const int32_t* positions;  // [rows]
   const int32_t* sequence;   // [rows]
@@ -132,30 +131,45 @@ struct RopeKvWriteArgs {
   KvWriteArgs write;
 };
 
-// The family on one instruction set. Every function: (args, row_begin,
-// row_end).
+// A kernel is a line of the lists below: an op, the function, and where an op
+// has several kernels, which nodes are this one's. The lists stand under the
+// functions, in the .inl files.
+template <class Args>
+using RowFunction = void (*)(const Args&, int64_t row_begin, int64_t row_end);
+
+template <class Args>
+struct RowKernel {
+  const char* op;
+  RowFunction<Args> run;
+};
+
+struct UnaryKernel {
+  const char* op;
+  RowFunction<UnaryArgs> run;
+  const char* parameter = nullptr;      // the attribute that UnaryArgs has
+  const char* approximation = nullptr;  // nodes with this one; null: all
+};
+
+// Writes states of one type.
+template <class Args>
+struct CacheKernel {
+  const char* op;
+  KvType type;
+  RowFunction<Args> run;
+};
+
+// The family on one instruction set.
 struct RowKernels {
-  void (*rms_norm)(const NormArgs&, int64_t, int64_t);
-  void (*rms_norm_quantize)(const NormArgs&, int64_t, int64_t);
-  void (*layer_norm)(const NormArgs&, int64_t, int64_t);
-  void (*layer_norm_quantize)(const NormArgs&, int64_t, int64_t);
-  void (*quantize_rows)(const QuantizeRowsArgs&, int64_t, int64_t);
-  void (*add)(const BinaryArgs&, int64_t, int64_t);
-  void (*mul)(const BinaryArgs&, int64_t, int64_t);
-  void (*silu_gate)(const BinaryArgs&, int64_t, int64_t);  // silu(a) * b
-  void (*gelu_gate)(const BinaryArgs&, int64_t, int64_t);  // gelu_tanh(a) * b
-  void (*silu)(const UnaryArgs&, int64_t, int64_t);
-  void (*gelu)(const UnaryArgs&, int64_t, int64_t);       // with erf
-  void (*gelu_tanh)(const UnaryArgs&, int64_t, int64_t);  // the approximation
-  void (*scale)(const UnaryArgs&, int64_t, int64_t);
-  void (*softcap)(const UnaryArgs&, int64_t, int64_t);  // cap * tanh(x / cap)
-  void (*softmax)(const UnaryArgs&, int64_t, int64_t);
-  void (*sigmoid)(const UnaryArgs&, int64_t, int64_t);
-  void (*weighted_sum)(const WeightedSumArgs&, int64_t, int64_t);
-  void (*take_rows)(const TakeRowsArgs&, int64_t, int64_t);
-  void (*rope)(const RopeArgs&, int64_t, int64_t);
-  void (*kv_write)(const KvWriteArgs&, int64_t, int64_t);
-  void (*rope_kv_write)(const RopeKvWriteArgs&, int64_t, int64_t);
+  KernelList<RowKernel<NormArgs>> norm;
+  KernelList<RowKernel<QuantizeRowsArgs>> quantize;
+  KernelList<RowKernel<BinaryArgs>> binary;
+  KernelList<UnaryKernel> unary;
+  KernelList<RowKernel<UnaryArgs>> softmax;
+  KernelList<RowKernel<WeightedSumArgs>> weighted_sum;
+  KernelList<RowKernel<TakeRowsArgs>> take_rows;
+  KernelList<RowKernel<RopeArgs>> rope;
+  KernelList<CacheKernel<KvWriteArgs>> kv_write;
+  KernelList<CacheKernel<RopeKvWriteArgs>> rope_kv_write;
 };
 
 extern const RowKernels kRowKernelsAvx2;

@@ -1,5 +1,5 @@
 // The row kernels, written once; each rows_<isa>.cc includes this and defines
-// its table. Everything is in an unnamed namespace: see vector.h.
+// its lists. Everything is in an unnamed namespace: see vector.h.
 #pragma once
 
 #include "ops/kernels/rows/elementwise.inl"
@@ -12,17 +12,16 @@ namespace weft {
 namespace {
 
 constexpr RowKernels kRowKernels = {
-    RmsNorm,      RmsNormQuantize,
-    LayerNorm,    LayerNormQuantize,
-    QuantizeRows, Add,
-    Mul,          SiluGate,
-    GeluGate,     SiluRows,
-    GeluRows,     GeluTanhRows,
-    Scale,        Softcap,
-    Softmax,      SigmoidRows,
-    WeightedSum,  TakeRows,
-    Rope,         KvWrite,
-    RopeKvWrite,
+    .norm = ListOf(kNormKernels),
+    .quantize = ListOf(kQuantizeKernels),
+    .binary = ListOf(kBinaryKernels),
+    .unary = ListOf(kUnaryKernels),
+    .softmax = ListOf(kSoftmaxKernels),
+    .weighted_sum = ListOf(kWeightedSumKernels),
+    .take_rows = ListOf(kTakeRowsKernels),
+    .rope = ListOf(kRopeKernels),
+    .kv_write = ListOf(kKvWriteKernels),
+    .rope_kv_write = ListOf(kRopeKvWriteKernels),
 };
 
 }  // namespace

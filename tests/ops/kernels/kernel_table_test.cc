@@ -32,7 +32,7 @@ constexpr Isa kDot = Isa::kAvx512Vnni;
 #endif
 
 bool HasKernels() {
-  return FindKernel(absl::StrCat("attention_any_64_", Name(kLeastIsa))) !=
+  return FindKernel(absl::StrCat("attention_f16_64_", Name(kLeastIsa))) !=
          nullptr;
 }
 

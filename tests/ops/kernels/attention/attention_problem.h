@@ -17,9 +17,6 @@
 
 namespace weft {
 
-using AttentionFunction = void (*)(const AttentionArgs&, int64_t, int64_t,
-                                   uint8_t*);
-
 // What attention may have beyond plain attention; 0: it has not.
 struct AttentionVariant {
   int64_t window;
@@ -76,13 +73,13 @@ struct Problem {
       std::iota(at.begin(), at.end(), 0);
       const std::vector<int32_t> of(static_cast<size_t>(n),
                                     static_cast<int32_t>(i));
-      const RowKernels& write = *RowKernelsHere().front();
-      write.kv_write({In(k), s.kv_heads, s.key_dim, s.type, true, &keys.state(),
-                      at.data(), of.data()},
-                     0, n);
-      write.kv_write({In(v), s.kv_heads, s.value_dim, s.type, false,
-                      &values.state(), at.data(), of.data()},
-                     0, n);
+      const auto write = Find(RowKernelsHere().front()->kv_write, s.type);
+      write({In(k), s.kv_heads, s.key_dim, true, &keys.state(), at.data(),
+             of.data()},
+            0, n);
+      write({In(v), s.kv_heads, s.value_dim, false, &values.state(), at.data(),
+             of.data()},
+            0, n);
     }
   }
 
@@ -97,7 +94,6 @@ struct Problem {
             shape.kv_heads,
             shape.key_dim,
             shape.value_dim,
-            shape.type,
             &keys.state(),
             &values.state(),
             positions.data(),
@@ -164,8 +160,8 @@ struct Problem {
       const int64_t dim = is_key ? shape.key_dim : shape.value_dim;
       RandomMatrix x(1, shape.kv_heads * dim, random);
       for (int64_t i = 0; i < shape.kv_heads * dim; ++i) x.at(0, i) = value;
-      RowKernelsHere().front()->kv_write(
-          {In(x), shape.kv_heads, dim, shape.type, is_key,
+      Find(RowKernelsHere().front()->kv_write, shape.type)(
+          {In(x), shape.kv_heads, dim, is_key,
            is_key ? &keys.state() : &values.state(), &position, &sequence_0},
           0, 1);
     }

@@ -38,7 +38,7 @@ TEST(Attention, IsNearDoublePrecision) {
       std::unique_ptr<Problem> problem = Mixed(shape, random);
       for (const AttentionVariant& variant : kAttentionVariants) {
         problem->variant = variant;
-        RandomMatrix y = problem->Run(kernels->attention);
+        RandomMatrix y = problem->Run(Find(kernels->fused, shape.type));
         problem->ExpectNearReference(y);
       }
     }
@@ -50,7 +50,7 @@ TEST(Attention, SurvivesScoresOfHundreds) {
   for (const AttentionKernels* kernels : KernelsHere()) {
     Problem problem({KvType::kF32, 2, 1, 64, 32}, {150}, {149, 10}, {0, 0},
                     random, 300.0f);
-    RandomMatrix y = problem.Run(kernels->attention);
+    RandomMatrix y = problem.Run(Find(kernels->fused, problem.shape.type));
     for (int64_t i = 0; i < 64; ++i) EXPECT_TRUE(std::isfinite(y.at(0, i)));
   }
 }
@@ -60,9 +60,11 @@ TEST(Attention, GivesTheSameBitsOnEveryInstructionSetAndForEverySplit) {
   std::mt19937 random(3);
   for (const AttentionShape& shape : kShapes) {
     std::unique_ptr<Problem> problem = Mixed(shape, random);
-    const RandomMatrix first = problem->Run(KernelsHere().front()->attention);
+    const RandomMatrix first =
+        problem->Run(Find(KernelsHere().front()->fused, shape.type));
     for (const AttentionKernels* kernels : KernelsHere()) {
-      const RandomMatrix y = problem->RunBackwards(kernels->attention);
+      const RandomMatrix y =
+          problem->RunBackwards(Find(kernels->fused, shape.type));
       EXPECT_TRUE(y.SameBits(first));
     }
   }
@@ -78,9 +80,11 @@ TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
                       random);
       for (const AttentionVariant& variant : kAttentionVariants) {
         problem.variant = variant;
-        RandomMatrix together = problem.Run(kernels->attention);
+        RandomMatrix together =
+            problem.Run(Find(kernels->fused, problem.shape.type));
         for (const int64_t row : {0, 53, 54, 100, 139}) {
-          EXPECT_TRUE(problem.SameAlone(kernels->attention, row, together));
+          EXPECT_TRUE(problem.SameAlone(Find(kernels->fused, shape.type), row,
+                                        together));
         }
       }
     }
@@ -94,7 +98,7 @@ TEST(Attention, NeverReadsWhatARowMayNotSee) {
     Problem problem({KvType::kF32, 2, 1, 32, 32}, {71}, {66, 67, 68, 69, 70},
                     {0, 0, 0, 0, 0}, random);
     problem.WriteEverywhere(70, INFINITY);
-    RandomMatrix y = problem.Run(kernels->attention);
+    RandomMatrix y = problem.Run(Find(kernels->fused, problem.shape.type));
     for (int64_t r = 0; r < 4; ++r) {
       for (int64_t i = 0; i < 64; ++i) {
         EXPECT_TRUE(std::isfinite(y.at(r, i)));
@@ -110,7 +114,7 @@ TEST(Attention, ReadsNoPageBeforeTheWindow) {
     Problem problem({KvType::kF16, 2, 1, 32, 32}, {200}, {190, 191, 195, 199},
                     {0, 0, 0, 0}, random);
     problem.variant.window = 63;  // from 128 on
-    RandomMatrix y = problem.Run(kernels->attention);
+    RandomMatrix y = problem.Run(Find(kernels->fused, problem.shape.type));
     problem.ExpectNearReference(y);
     // Pages that nobody may look at lie nowhere.
     KvState keys = problem.keys.state(), values = problem.values.state();
@@ -123,7 +127,8 @@ TEST(Attention, ReadsNoPageBeforeTheWindow) {
     AttentionArgs args = problem.Args(again, nullptr, 0);
     args.keys = &keys;
     args.values = &values;
-    kernels->attention(args, 0, problem.Items(), scratch.data());
+    Find(kernels->fused, problem.shape.type)(args, 0, problem.Items(),
+                                             scratch.data());
     EXPECT_TRUE(again.SameBits(y));
   }
 }
@@ -144,8 +149,9 @@ TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
         Scratch scratch(shape);
         const AttentionArgs args = problem->Args(y, &scores, columns);
         const int64_t items = problem->Items();
-        kernels->scores(args, items / 2, items, scratch.data());
-        kernels->scores(args, 0, items / 2, scratch.data());
+        Find(kernels->scores, shape.type)(args, items / 2, items,
+                                          scratch.data());
+        Find(kernels->scores, shape.type)(args, 0, items / 2, scratch.data());
         for (int64_t r = 0; r < problem->rows(); ++r) {
           for (int64_t h = 0; h < shape.heads; ++h) {
             for (int64_t i = 0; i < columns; ++i) {
@@ -163,10 +169,11 @@ TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
         const UnaryArgs softmax = {{scores.data(), columns * 4},
                                    columns,
                                    {scores.data(), columns * 4}};
-        RowKernelsHere().front()->softmax(softmax, 0,
-                                          problem->rows() * shape.heads);
-        kernels->values(args, items / 2, items, scratch.data());
-        kernels->values(args, 0, items / 2, scratch.data());
+        Find(RowKernelsHere().front()->softmax, "softmax")(
+            softmax, 0, problem->rows() * shape.heads);
+        Find(kernels->values, shape.type)(args, items / 2, items,
+                                          scratch.data());
+        Find(kernels->values, shape.type)(args, 0, items / 2, scratch.data());
         EXPECT_TRUE(scratch.Intact());
         problem->ExpectNearReference(y);
         std::vector<float> bits(y.data(), y.data() + shape.heads);

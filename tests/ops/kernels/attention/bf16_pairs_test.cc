@@ -9,6 +9,10 @@ namespace {
 
 #if defined(__x86_64__)
 
+AttentionFunction Pairs() {
+  return Find(kAttentionKernelsAvx512Bf16.fused, KvType::kBF16);
+}
+
 // Group sizes of one tile and several, tails of both dimensions, odd ones.
 const AttentionShape kShapes[] = {
     {KvType::kBF16, 8, 1, 64, 64},   {KvType::kBF16, 4, 2, 64, 64},
@@ -41,13 +45,13 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionOfRoundedQueries) {
   std::mt19937 random(1);
   for (const AttentionShape& shape : kShapes) {
     std::unique_ptr<Problem> problem = Mixed(shape, random);
-    const RandomMatrix before = problem->Run(AttentionBf16Pairs);
+    const RandomMatrix before = problem->Run(Pairs());
     RoundQueries(problem.get());
     // Rounding queries beforehand changes nothing.
-    EXPECT_TRUE(problem->Run(AttentionBf16Pairs).SameBits(before));
+    EXPECT_TRUE(problem->Run(Pairs()).SameBits(before));
     for (const AttentionVariant& variant : kAttentionVariants) {
       problem->variant = variant;
-      RandomMatrix y = problem->Run(AttentionBf16Pairs);
+      RandomMatrix y = problem->Run(Pairs());
       // Half a unit of bfloat16 is 2^-8 of a weight at most.
       problem->ExpectNearReference(y, 1.0 / 256);
     }
@@ -58,8 +62,8 @@ TEST_F(AttentionBf16PairsTest, GivesTheSameBitsForEverySplit) {
   std::mt19937 random(2);
   for (const AttentionShape& shape : kShapes) {
     std::unique_ptr<Problem> problem = Mixed(shape, random);
-    const RandomMatrix whole = problem->Run(AttentionBf16Pairs);
-    EXPECT_TRUE(problem->RunBackwards(AttentionBf16Pairs).SameBits(whole));
+    const RandomMatrix whole = problem->Run(Pairs());
+    EXPECT_TRUE(problem->RunBackwards(Pairs()).SameBits(whole));
   }
 }
 
@@ -72,10 +76,9 @@ TEST_F(AttentionBf16PairsTest, GivesARowTheSameBitsAloneAndAmongOthers) {
                     random);
     for (const AttentionVariant& variant : kAttentionVariants) {
       problem.variant = variant;
-      RandomMatrix together = problem.Run(AttentionBf16Pairs);
+      RandomMatrix together = problem.Run(Pairs());
       for (const int64_t row : {0, 1, 53, 54, 55, 100, 139}) {
-        EXPECT_TRUE(problem.SameAlone(AttentionBf16Pairs, row, together))
-            << row;
+        EXPECT_TRUE(problem.SameAlone(Pairs(), row, together)) << row;
       }
     }
   }
@@ -89,7 +92,7 @@ TEST_F(AttentionBf16PairsTest, NeverReadsWhatARowMayNotSee) {
       Problem problem({KvType::kBF16, 2, 1, 32, 32}, {72},
                       {66, 67, 68, 69, 70, 71}, {0, 0, 0, 0, 0, 0}, random);
       problem.WriteEverywhere(bad, value);
-      RandomMatrix y = problem.Run(AttentionBf16Pairs);
+      RandomMatrix y = problem.Run(Pairs());
       for (int64_t r = 0; r < 6; ++r) {
         for (int64_t i = 0; i < 64; ++i) {
           EXPECT_EQ(std::isfinite(y.at(r, i)),
@@ -105,7 +108,7 @@ TEST_F(AttentionBf16PairsTest, SurvivesScoresOfHundreds) {
   std::mt19937 random(5);
   Problem problem({KvType::kBF16, 2, 1, 64, 32}, {150}, {149, 10}, {0, 0},
                   random, 300.0f);
-  RandomMatrix y = problem.Run(AttentionBf16Pairs);
+  RandomMatrix y = problem.Run(Pairs());
   for (int64_t i = 0; i < 64; ++i) EXPECT_TRUE(std::isfinite(y.at(0, i)));
 }
 

@@ -25,9 +25,10 @@ TEST(KvWrite, PutsEveryElementWhereTheLayoutSays) {
           const int64_t heads = 3;
           RandomMatrix x(6, heads * head_dim, random);
           KvPages pages(type, keys, heads, head_dim, 2, 3);
-          kernels->kv_write({In(x), heads, head_dim, type, keys, &pages.state(),
-                             kPositions.data(), kSequence.data()},
-                            0, 6);
+          Find(kernels->kv_write, type)(
+              {In(x), heads, head_dim, keys, &pages.state(), kPositions.data(),
+               kSequence.data()},
+              0, 6);
           for (int64_t r = 0; r < 6; ++r) {
             for (int64_t h = 0; h < heads; ++h) {
               double largest = 0;
@@ -79,9 +80,9 @@ TEST(KvWrite, ConvertsExtremesAsTheFormatsDefine) {
       RandomMatrix x(1, 12, random);
       for (int i = 0; i < 12; ++i) x.at(0, i) = values[i];
       KvPages pages(type, false, 1, 12, 2, 3);
-      kernels->kv_write({In(x), 1, 12, type, false, &pages.state(),
-                         kPositions.data(), kSequence.data()},
-                        0, 1);
+      Find(kernels->kv_write, type)({In(x), 1, 12, false, &pages.state(),
+                                     kPositions.data(), kSequence.data()},
+                                    0, 1);
       for (int i = 0; i < 12; ++i) {
         const double got = pages.Get(0, 0, 0, i);
         const double want = type == KvType::kF16
@@ -109,9 +110,10 @@ TEST(KvWrite, Q8KeepsZerosTinyValuesAndNan) {
     }
     x.at(0, 100) = NAN;
     KvPages pages(KvType::kQ8_0, true, 1, 128, 2, 3);
-    kernels->kv_write({In(x), 1, 128, KvType::kQ8_0, true, &pages.state(),
-                       kPositions.data(), kSequence.data()},
-                      0, 1);
+    Find(kernels->kv_write, KvType::kQ8_0)(
+        {In(x), 1, 128, true, &pages.state(), kPositions.data(),
+         kSequence.data()},
+        0, 1);
     for (int i = 0; i < 128; ++i) {
       const double got = pages.Get(0, 0, 0, i);
       if (i < 32 || (i >= 64 && i < 96)) {
@@ -138,15 +140,16 @@ TEST(RopeKvWrite, HasTheBitsOfRopeThenKvWriteOnEveryInstructionSet) {
           1.0,   nullptr, kPositions.data(), Out(y)};
       KvPages apart(type, true, heads, head_dim, 2, 3);
       KvPages fused(type, true, heads, head_dim, 2, 3);
-      const KvWriteArgs write = {
-          In(y), heads,          head_dim,          type,
-          true,  &apart.state(), kPositions.data(), kSequence.data()};
-      kernels->rope(rope, 0, 6);
-      kernels->kv_write(write, 0, 6);
+      const KvWriteArgs write = {In(y),           heads,
+                                 head_dim,        true,
+                                 &apart.state(),  kPositions.data(),
+                                 kSequence.data()};
+      Find(kernels->rope, "rope")(rope, 0, 6);
+      Find(kernels->kv_write, type)(write, 0, 6);
       RopeKvWriteArgs both = {rope, write};
       both.write.state = &fused.state();
-      kernels->rope_kv_write(both, 2, 6);
-      kernels->rope_kv_write(both, 0, 2);
+      Find(kernels->rope_kv_write, type)(both, 2, 6);
+      Find(kernels->rope_kv_write, type)(both, 0, 2);
       EXPECT_EQ(apart.bytes(), fused.bytes());
       if (first.empty()) first = fused.bytes();
       EXPECT_EQ(first, fused.bytes());

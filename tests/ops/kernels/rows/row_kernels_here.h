@@ -1,8 +1,9 @@
-// The row kernel tables that this CPU runs.
+// The lists of row kernels that this CPU runs.
 #pragma once
 
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/rows/rows.h"
 #include "tests/ops/kernels/random_matrix.h"
@@ -19,6 +20,24 @@ inline std::vector<const RowKernels*> RowKernelsHere() {
   tables.push_back(&kRowKernelsNeon);
 #endif
   return tables;
+}
+
+// The function of an op.
+template <class Line>
+auto Find(const KernelList<Line>& lines, absl::string_view op) {
+  for (const Line& line : lines) {
+    if (line.op == op) return line.run;
+  }
+  return decltype(Line::run){};
+}
+
+// Of a list that has one op, the function for a cache of this type.
+template <class Line>
+auto Find(const KernelList<Line>& lines, KvType type) {
+  for (const Line& line : lines) {
+    if (line.type == type) return line.run;
+  }
+  return decltype(Line::run){};
 }
 
 inline ConstRows In(RandomMatrix& m) { return {m.data(), m.row_bytes()}; }
