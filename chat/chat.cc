@@ -226,6 +226,7 @@ void Chat::Finish(const Event& event, News* news) {
                                            scheduler_->capacity(),
                                            " tokens is full"));
       break;
+    case FinishReason::kEmbedded:
     case FinishReason::kDeadline:
     case FinishReason::kCancelled:
       news->notices.push_back("stopped");

@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "chat/line_mode.h"
 #include "chat/screen.h"
@@ -59,6 +60,11 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain)
                                        engine_options->progress = nullptr;
                                    }));
+  WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
+  WEFT_ASSIGN_OR_RETURN(std::string suggested,
+                        flags.sampling.TakeSuggested(
+                            engine->plan().model, &options.settings.sampling));
+  if (!suggested.empty()) warnings->push_back(suggested);
   std::string warning;
   const Vocabulary& vocabulary = engine->plan().vocabulary;
   absl::StatusOr<ChatTemplate> chat_template =

@@ -2,25 +2,23 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <random>
 #include <sstream>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/output_path.h"
 #include "base/status.h"
-#include "cli/interrupt.h"
 #include "passes/pipeline.h"
 #include "runtime/cpus.h"
 
@@ -79,15 +77,9 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--matmul", matmul,
-                  "kernels for F32 weights from 64 tokens up: own, or onednn "
-                  "(the same bits)")
-      ->capture_default_str()
-      ->group(group);
-  command
       .add_option("--buckets", buckets,
                   "token counts that get a plan of their own "
-                  "(default 1,8,64,256,512)")
+                  "(default 1,2,8,32,64,256,512)")
       ->group(group);
   command
       .add_option("--planner", planner,
@@ -104,7 +96,7 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   for (const char* name :
        {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
-        "--matmul", "--buckets", "--planner"}) {
+        "--buckets", "--planner"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -130,6 +122,17 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     options.model.warn = [](const std::string& warning) {
       std::cerr << "weft: " << warning << "\n";
     };
+  }
+  if (huge_pages && !common.quiet) {
+    // "always [madvise] never"; madvise itself agrees even where it is never.
+    std::string choices;
+    std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
+                 choices);
+    if (choices.empty() || absl::StrContains(choices, "[never]")) {
+      std::cerr << "weft: --hugepages: this system has them switched off "
+                   "(/sys/kernel/mm/transparent_hugepage/enabled): small pages "
+                   "are used\n";
+    }
   }
   CompileOptions& compile = options.model.compile;
   for (absl::string_view name :
@@ -159,11 +162,6 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
                                    "': use f32 or bf16"));
   }
   if (f16_compute == "bf16") compile.f16_compute = F16Compute::kBF16;
-  if (matmul != "own" && matmul != "onednn") {
-    return UsageError(absl::StrCat("--matmul: unknown kernels '", matmul,
-                                   "': use own or onednn"));
-  }
-  if (matmul == "onednn") compile.matmul = MatmulChoice::kOneDnn;
   if (!buckets.empty()) {
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
                           ParseNumbers(buckets, "--buckets", 1 << 16));
@@ -199,6 +197,7 @@ absl::StatusOr<ContextOverflow> CompileFlags::Overflow() const {
 }
 
 void SamplingFlags::AddTo(CLI::App& command) {
+  this->command = &command;
   const std::string group = "Sampling";
   const auto add = [&](const char* name, auto& value, const char* help) {
     return command.add_option(name, value, help)
@@ -227,6 +226,30 @@ absl::StatusOr<SamplingOptions> SamplingFlags::ToOptions() const {
     return UsageError(s.message());
   }
   return result;
+}
+
+absl::StatusOr<std::string> SamplingFlags::TakeSuggested(
+    const ModelInfo& model, SamplingOptions* sampling) const {
+  std::vector<std::string> taken;
+  for (const SuggestedField& field : SuggestedFields()) {
+    const auto suggested =
+        model.suggested_sampling.find(std::string(field.key));
+    const std::string flag = absl::StrReplaceAll(field.name, {{"_", "-"}});
+    if (suggested == model.suggested_sampling.end() ||
+        command->get_option("--" + flag)->count() > 0) {
+      continue;
+    }
+    field.set(sampling, suggested->second);
+    taken.push_back(absl::StrCat(flag, " ", suggested->second));
+  }
+  if (absl::Status s = ValidateSampling(*sampling); !s.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model's suggested sampling: ", s.message(),
+                     ": choose another by a flag"));
+  }
+  if (taken.empty()) return std::string();
+  return absl::StrCat("sampling as the model suggests: ",
+                      absl::StrJoin(taken, ", "));
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
@@ -264,41 +287,6 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary) {
     tokens.push_back(static_cast<int32_t>(random() % vocabulary));
   }
   return tokens;
-}
-
-absl::Status CheckCanWrite(const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
-  const std::string folder =
-      std::filesystem::path(place.target).parent_path().string();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) == 0) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(
-      absl::StrCat("cannot write file: ", path, ": ", std::strerror(errno)));
-}
-
-absl::Status WriteFile(const std::string& path, absl::string_view content) {
-  WEFT_ASSIGN_OR_RETURN(const OutputPath place, ResolveOutput(path));
-  // A device or a pipe takes the bytes as they come.
-  const std::string& written_path =
-      place.special ? place.target : place.temporary;
-  const RemoveOnInterrupt cleanup(path);
-  const auto fail = [&] {
-    const std::string reason = std::strerror(errno);
-    if (!place.special) std::remove(written_path.c_str());
-    return absl::UnavailableError(
-        absl::StrCat("cannot write file: ", path, ": ", reason));
-  };
-  std::FILE* file = std::fopen(written_path.c_str(), "wb");
-  if (file == nullptr) return fail();
-  const bool written =
-      std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  if (std::fclose(file) != 0 || !written) return fail();
-  if (place.special) return absl::OkStatus();
-  if (std::rename(written_path.c_str(), place.target.c_str()) != 0) {
-    return fail();
-  }
-  return absl::OkStatus();
 }
 
 namespace {

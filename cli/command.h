@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/engine.h"
+#include "runtime/request.h"
 
 namespace weft {
 
@@ -45,7 +46,6 @@ struct CompileFlags {
   int64_t context = 0;
   std::string context_overflow = "stop";
   std::string f16_compute = "f32";
-  std::string matmul = "own";
   std::string buckets;
   std::string planner = "search";
   bool huge_pages = false;
@@ -66,10 +66,15 @@ struct CompileFlags {
 struct SamplingFlags {
   SamplingOptions options;
   CLI::Option* seed = nullptr;
+  const CLI::App* command = nullptr;
 
   void AddTo(CLI::App& command);
   // The options; without --seed, with a seed from the system.
   absl::StatusOr<SamplingOptions> ToOptions() const;
+  // Takes over what the model suggests where no flag says otherwise; returns a
+  // line that tells what, or nothing.
+  absl::StatusOr<std::string> TakeSuggested(const ModelInfo& model,
+                                            SamplingOptions* sampling) const;
 };
 
 // The whole file, or an error with its path and the system's reason. "-" is
@@ -83,13 +88,6 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 
 // Token ids for a measurement or a check: the same in every run.
 std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary);
-
-// The error of WriteFile that can be known before there is anything to write.
-absl::Status CheckCanWrite(const std::string& path);
-
-// Writes under a temporary name beside `path`, then renames: never a partial
-// file.
-absl::Status WriteFile(const std::string& path, absl::string_view content);
 
 // A progress bar on a terminal, nothing elsewhere or when quiet. `label` stands
 // before it. Clears itself when done.

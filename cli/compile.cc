@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
 #include "runtime/cpus.h"
 #include "runtime/plan_file.h"
 #include "runtime/thread_pool.h"
@@ -56,7 +55,6 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
   WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
-  const RemoveOnInterrupt cleanup(flags.output);
   if (flags.weights == "reference") {
     absl::Status s = SaveModelReference(plan, file, flags.model, options.model,
                                         flags.output);

@@ -5,10 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/first_largest.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 #include "ops/pooling.h"
+#include "runtime/nan_logits.h"
 
 namespace weft {
 namespace {
@@ -120,6 +122,8 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   std::string rows;
   nlohmann::json argmax = nlohmann::json::array();
   nlohmann::json logprobs = nlohmann::json::array();
+  std::vector<float> numbers;  // logits without NaNs
+  NanLogits masked;
   absl::Status status = engine->Evaluate(
       tokens, positions, flags.chunk,
       [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
@@ -127,10 +131,15 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
           rows.append(reinterpret_cast<const char*>(logits.data()),
                       logits.size() * sizeof(float));
         }
-        argmax.push_back(FirstLargest(logits));
+        numbers.assign(logits.begin(), logits.end());
+        const NanLogits nans = MaskNans(absl::MakeSpan(numbers));
+        WEFT_RETURN_IF_ERROR(
+            CheckSomeLeft(nans, static_cast<int64_t>(numbers.size())));
+        if (masked.count == 0) masked = nans;
+        argmax.push_back(FirstLargest(numbers));
         if (position + 1 < static_cast<int64_t>(tokens.size())) {
           WEFT_ASSIGN_OR_RETURN(double p,
-                                LogProbability(logits, tokens[position + 1]));
+                                LogProbability(numbers, tokens[position + 1]));
           logprobs.push_back(p);
         } else {
           logprobs.push_back(nullptr);
@@ -138,6 +147,7 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
         return absl::OkStatus();
       });
   if (!status.ok()) return status;
+  if (masked.count > 0) PrintWarnings(common, {NanWarning(masked, vocabulary)});
   if (!flags.logits.empty()) {
     WEFT_RETURN_IF_ERROR(WriteFile(flags.logits, rows));
   }

@@ -1,4 +1,5 @@
 // weft inspect: what a model file holds and what its plan takes.
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -38,18 +39,29 @@ absl::StatusOr<std::string> HashOfFile(const std::string& path) {
   return Hash(file->bytes());
 }
 
+// Whole numbers as such.
+Json NumberJson(double value) {
+  const bool whole = std::abs(value) < 1e15 && value == std::floor(value);
+  return whole ? Json(static_cast<int64_t>(value)) : Json(value);
+}
+
 Json ModelJson(const ModelInfo& model) {
-  return {{"architecture", model.architecture},
-          {"name", model.name},
-          {"parameters", model.parameters},
-          {"context_length", model.context_length},
-          {"vocabulary", model.vocabulary_size},
-          {"embedding_length", model.embedding_length},
-          {"block_count", model.block_count},
-          {"feed_forward_length", model.feed_forward_length},
-          {"head_count", model.head_count},
-          {"head_count_kv", model.head_count_kv},
-          {"file_bytes", model.file_bytes}};
+  Json json = {{"architecture", model.architecture},
+               {"name", model.name},
+               {"parameters", model.parameters},
+               {"context_length", model.context_length},
+               {"vocabulary", model.vocabulary_size},
+               {"embedding_length", model.embedding_length}};
+  for (const auto& [name, values] : model.hyper_parameters) {
+    Json numbers = Json::array();
+    for (const double value : values) numbers.push_back(NumberJson(value));
+    json[name] = values.size() == 1 ? numbers[0] : numbers;
+  }
+  for (const auto& [name, value] : model.suggested_sampling) {
+    json["suggested_sampling"][name] = NumberJson(value);
+  }
+  json["file_bytes"] = model.file_bytes;
+  return json;
 }
 
 Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {

@@ -7,31 +7,27 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/output_path.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 
 namespace weft {
 namespace {
 
 std::atomic<bool> g_interrupted{false};
-std::atomic<Engine*> g_engine{nullptr};
+std::atomic<bool> g_deferred{false};
 std::atomic<int> g_waiter{-1};
-std::atomic<const char*> g_temporary{nullptr};
 
 // Only what may be called in a signal handler.
 void OnSignal(int signal) {
   const bool again = g_interrupted.exchange(true);
-  if (Engine* engine = g_engine.load(); engine != nullptr && !again) {
-    engine->Cancel();
-    return;
-  }
+  if (g_deferred.load() && !again) return;
   if (const int waiter = g_waiter.load(); waiter >= 0 && !again) {
     const char number = static_cast<char>(signal);
     const ssize_t written = write(waiter, &number, 1);
     static_cast<void>(written);
     return;
   }
-  if (const char* path = g_temporary.load(); path != nullptr) unlink(path);
+  RemoveTemporaryFiles();
   if (isatty(STDERR_FILENO) != 0) {
     // Behind what a progress bar left.
     const ssize_t written = write(STDERR_FILENO, "\n", 1);
@@ -42,7 +38,7 @@ void OnSignal(int signal) {
 
 // Reading a mapped file beyond where somebody cut it off in the meantime.
 void OnBusError(int) {
-  if (const char* path = g_temporary.load(); path != nullptr) unlink(path);
+  RemoveTemporaryFiles();
   constexpr char kMessage[] =
       "weft: a file that is in use was cut off: the model or plan: do not "
       "write to it meanwhile, or copy it first\n";
@@ -72,8 +68,8 @@ void InstallSignals() {
 
 bool Interrupted() { return g_interrupted.load(); }
 
-CancelOnInterrupt::CancelOnInterrupt(Engine* engine) { g_engine = engine; }
-CancelOnInterrupt::~CancelOnInterrupt() { g_engine = nullptr; }
+DeferInterrupt::DeferInterrupt() { g_deferred = true; }
+DeferInterrupt::~DeferInterrupt() { g_deferred = false; }
 
 WaitForInterrupt::WaitForInterrupt() : ends_{-1, -1} {
   if (pipe2(ends_, O_CLOEXEC) == 0) g_waiter = ends_[1];
@@ -92,14 +88,5 @@ int WaitForInterrupt::Wait() {
   }
   return number;
 }
-
-RemoveOnInterrupt::RemoveOnInterrupt(const std::string& path) {
-  const absl::StatusOr<OutputPath> place = ResolveOutput(path);
-  // What cannot be written is told by the writer.
-  if (!place.ok() || place->special) return;
-  temporary_ = place->temporary;
-  g_temporary = temporary_.c_str();
-}
-RemoveOnInterrupt::~RemoveOnInterrupt() { g_temporary = nullptr; }
 
 }  // namespace weft

@@ -2,14 +2,11 @@
 // that is gone with 129, cleanly.
 //
 // By default at once: temporary files are removed and nothing else needs
-// cleaning. While an engine generates, it is asked to stop, so that what was
-// begun is finished in form, and a server ends what it has begun; a second
-// Ctrl-C does not wait for it.
+// cleaning. What generates or serves is asked to stop, so that what was begun
+// is finished in form; a second Ctrl-C does not wait for it.
 #pragma once
 
 #include <string>
-
-#include "runtime/engine.h"
 
 namespace weft {
 
@@ -21,14 +18,14 @@ void InstallSignals();
 // Whether Ctrl-C was pressed.
 bool Interrupted();
 
-// While this lives, Ctrl-C cancels the engine instead of ending the process.
-// One at a time.
-class CancelOnInterrupt {
+// While this lives, the first signal that would end the process only makes
+// Interrupted() true. One at a time.
+class DeferInterrupt {
  public:
-  explicit CancelOnInterrupt(Engine* engine);
-  ~CancelOnInterrupt();
-  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
-  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+  DeferInterrupt();
+  ~DeferInterrupt();
+  DeferInterrupt(const DeferInterrupt&) = delete;
+  DeferInterrupt& operator=(const DeferInterrupt&) = delete;
 };
 
 // While this lives, the first signal that would end the process is kept for
@@ -45,19 +42,6 @@ class WaitForInterrupt {
 
  private:
   int ends_[2];  // of a pipe that the handler writes to
-};
-
-// While this lives, Ctrl-C removes the temporary file under which `path` is
-// being written (base/output_path.h). One at a time.
-class RemoveOnInterrupt {
- public:
-  explicit RemoveOnInterrupt(const std::string& path);
-  ~RemoveOnInterrupt();
-  RemoveOnInterrupt(const RemoveOnInterrupt&) = delete;
-  RemoveOnInterrupt& operator=(const RemoveOnInterrupt&) = delete;
-
- private:
-  std::string temporary_;
 };
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include <streambuf>
 
 #include "absl/strings/str_cat.h"
+#include "base/output_file.h"
 #include "cli/command.h"
 
 namespace weft {

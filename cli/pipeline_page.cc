@@ -17,7 +17,7 @@ std::string Title(const std::string& source) {
 }  // namespace
 
 KernelOptions KernelOptionsOf(const CompileOptions& options) {
-  return {options.isa, options.f16_compute, options.matmul};
+  return {options.isa, options.f16_compute};
 }
 
 std::string GraphPage(const Graph& graph,

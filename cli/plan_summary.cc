@@ -166,7 +166,9 @@ Json MemoryJson(const Plan& plan, int threads) {
           {"kv_cache", memory.kv},
           {"scratch", memory.thread_scratch * threads},
           {"tokenizer", memory.tokenizer},
-          {"other", memory.program + memory.logits},
+          // One sequence, so tokens are chosen one at a time.
+          {"other", memory.program + memory.logits + memory.batching +
+                        memory.choosing},
           {"total", memory.peak(threads)}};
 }
 

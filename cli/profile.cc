@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/first_largest.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/quantize_model.h"
 #include "runtime/cpus.h"
@@ -39,7 +38,6 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
     return UsageError(absl::StrCat("quantize: ", flags.result,
                                    ": is the source: give another file"));
   }
-  const RemoveOnInterrupt cleanup(flags.result);
   absl::StatusOr<QuantizeReport> report =
       QuantizeModel(flags.source, flags.result, options);
   if (progress) progress(1.0);

@@ -2,14 +2,25 @@
 //
 // Standard output gets what the model generates and one newline, nothing else:
 // the default prompt, the seed and the speeds go to standard error.
-#include <cstdio>
+#include <chrono>
+#include <functional>
+#include <future>
 #include <iostream>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "runtime/completion.h"
+#include "runtime/constraint_cache.h"
+#include "runtime/scheduler.h"
 
 namespace weft {
 namespace {
@@ -17,89 +28,192 @@ namespace {
 constexpr char kDefaultPrompt[] =
     "It is a truth universally acknowledged, that";
 
+// How often Ctrl-C is looked for while the model works.
+constexpr std::chrono::milliseconds kLook(20);
+
 struct Flags {
   std::string model, prompt, file;
   bool has_prompt = false, has_file = false;
   int64_t tokens = 100;
+  std::vector<std::string> stop, logit_bias;
+  std::string grammar_file, json_schema;
   bool json = false;
   CompileFlags compile;
   SamplingFlags sampling;
 };
 
 // What the user did not choose, for another run of the same.
-void LogChoices(const Flags& flags, const GenerateRequest& request) {
+void LogChoices(const Flags& flags, const SamplingOptions& sampling) {
   if (!flags.has_prompt && !flags.has_file) {
-    std::cerr << "prompt " << request.prompt << "\n";
+    std::cerr << "prompt " << kDefaultPrompt << "\n";
   }
-  if (flags.sampling.seed->count() == 0 && request.sampling.temperature > 0) {
-    std::cerr << "seed " << request.sampling.seed << "\n";
+  if (flags.sampling.seed->count() == 0 && sampling.temperature > 0) {
+    std::cerr << "seed " << sampling.seed << "\n";
   }
 }
 
-absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+absl::StatusOr<std::pair<int32_t, float>> ParseBias(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '=');
+  std::pair<int32_t, float> bias;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &bias.first) ||
+      !absl::SimpleAtof(parts[1], &bias.second)) {
+    return UsageError(absl::StrCat("--logit-bias: '", text,
+                                   "': want ID=B, a token and a number"));
+  }
+  return bias;
+}
+
+// All that needs no model.
+absl::StatusOr<Request> MakeRequest(const Flags& flags) {
   if (flags.has_prompt && flags.has_file) {
     return UsageError("run: give either -p or -f");
   }
   if (flags.tokens < 0) return UsageError("-n: want a number from 0");
-  GenerateRequest request;
-  request.prompt = flags.has_prompt ? flags.prompt : kDefaultPrompt;
-  if (flags.has_file) {
-    WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
-    request.prompt = std::move(text);
+  if (!flags.grammar_file.empty() && !flags.json_schema.empty()) {
+    return UsageError("run: give either --grammar-file or --json-schema");
   }
+  Request request;
   request.max_tokens = flags.tokens;
-  WEFT_ASSIGN_OR_RETURN(SamplingOptions sampling, flags.sampling.ToOptions());
-  request.sampling = sampling;
-  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
-  request.overflow = overflow;
+  WEFT_ASSIGN_OR_RETURN(request.sampling, flags.sampling.ToOptions());
+  WEFT_ASSIGN_OR_RETURN(request.overflow, flags.compile.Overflow());
+  request.stop_strings = flags.stop;
+  for (const std::string& text : flags.stop) {
+    if (text.empty()) return UsageError("--stop: want a text");
+  }
+  for (const std::string& text : flags.logit_bias) {
+    WEFT_ASSIGN_OR_RETURN(const auto bias, ParseBias(text));
+    request.logit_bias.push_back(bias);
+  }
+  return request;
+}
 
+// Null for any text.
+absl::StatusOr<std::unique_ptr<TokenConstraint>> MakeConstraint(
+    const Flags& flags, const Tokenizer& tokenizer) {
+  const bool is_grammar = !flags.grammar_file.empty();
+  const std::string& file = is_grammar ? flags.grammar_file : flags.json_schema;
+  if (file.empty()) return nullptr;
+  WEFT_ASSIGN_OR_RETURN(const std::string source, ReadTextFile(file));
+  ConstraintCache cache(&tokenizer);
+  auto constraint =
+      is_grammar ? cache.OfGrammar(source) : cache.OfJsonSchema(source);
+  if (constraint.ok()) return constraint;
+  return absl::Status(constraint.status().code(),
+                      absl::StrCat(file, ": ", constraint.status().message()));
+}
+
+struct Generated {
+  ChoiceResult text;
+  Usage usage;
+  double seconds = 0;  // from Submit to the end
+};
+
+// Runs the request to its end, or until Ctrl-C or the reader of standard output
+// has gone. `begin` is called before the first of the text.
+absl::StatusOr<Generated> Generate(Scheduler& scheduler, Request request,
+                                   bool print,
+                                   const std::function<void()>& begin) {
+  const DeferInterrupt defer;
+  const auto start = std::chrono::steady_clock::now();
+  RequestId id = 0;
+  WEFT_ASSIGN_OR_RETURN(
+      auto result,
+      SubmitForResult(
+          scheduler, std::move(request),
+          [&scheduler, print, &begin](const Event& event) {
+            if (event.reason == FinishReason::kError && event.finished) return;
+            begin();
+            if (print) std::cout << event.text << std::flush;
+            if (!event.last && (!std::cout || Interrupted())) {
+              scheduler.Cancel(event.request);
+            }
+          },
+          &id));
+  while (result.wait_for(kLook) != std::future_status::ready) {
+    if (Interrupted()) scheduler.Cancel(id);
+  }
+  Generated generated;
+  generated.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  WEFT_ASSIGN_OR_RETURN(Completion completion, result.get());
+  generated.text = std::move(completion.choices[0]);
+  generated.usage = completion.usage;
+  return generated;
+}
+
+void PrintResult(const Flags& flags, const CommonFlags& common,
+                 const Generated& generated, uint64_t seed,
+                 double load_seconds) {
+  const double prefill = generated.usage.prompt_seconds;
+  const double decode = generated.seconds - prefill;
+  const char* const reason = Name(generated.text.reason);
+  std::vector<int32_t> tokens;
+  for (const GeneratedToken& token : generated.text.tokens) {
+    tokens.push_back(token.id);
+  }
+  if (flags.json) {
+    return PrintJson({{"prompt_tokens", generated.usage.prompt_tokens},
+                      {"generated_tokens", tokens.size()},
+                      {"text", generated.text.text},
+                      {"tokens", tokens},
+                      {"prefill_seconds", prefill},
+                      {"decode_seconds", decode},
+                      {"seed", seed},
+                      {"stop_reason", reason}});
+  }
+  std::cout << "\n";
+  if (common.quiet) return;
+  std::cerr << absl::StreamFormat(
+      "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s, "
+      "stopped by %s\n",
+      load_seconds, generated.usage.prompt_tokens,
+      generated.usage.prompt_tokens / std::max(prefill, 1e-9), tokens.size(),
+      tokens.size() / std::max(decode, 1e-9), reason);
+}
+
+absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+  WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
+  std::string prompt = flags.has_prompt ? flags.prompt : kDefaultPrompt;
+  if (flags.has_file) {
+    WEFT_ASSIGN_OR_RETURN(prompt, ReadTextFile(flags.file));
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common));
-  absl::StatusOr<GenerateResult> result = GenerateResult();
-  // Not before it is clear that the prompt is taken: an error stands alone.
-  bool logged = common.quiet;
-  const auto log_once = [&] {
-    if (!logged) LogChoices(flags, request);
-    logged = true;
+  WEFT_ASSIGN_OR_RETURN(
+      const std::string suggested,
+      flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
+  WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
+  bool bos_in_prompt = false;
+  WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
+                        engine->tokenizer().Encode(prompt, {}, &bos_in_prompt));
+  WEFT_ASSIGN_OR_RETURN(request.constraint,
+                        MakeConstraint(flags, engine->tokenizer()));
+  SchedulerOptions options;
+  std::vector<std::string> warnings;
+  options.log = [&warnings](const std::string& line) {
+    warnings.push_back(line);
   };
-  {
-    const CancelOnInterrupt cancel(engine.get());
-    result = engine->Generate(request, [&](absl::string_view text) {
-      log_once();
-      if (!flags.json) std::cout << text << std::flush;
-      // A reader that has gone stops it too.
-      return static_cast<bool>(std::cout) && !Interrupted();
-    });
-  }
-  if (!result.ok()) return result.status();
-  log_once();
-  if (result->bos_in_prompt && !common.quiet) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
+                        Scheduler::Create(std::move(engine), options));
+  const uint64_t seed = request.sampling.seed;
+  // Not before it is clear that the prompt is taken: an error stands alone.
+  bool begun = common.quiet;
+  const auto begin = [&, sampling = request.sampling] {
+    if (!begun) LogChoices(flags, sampling);
+    if (!begun && !suggested.empty()) std::cerr << suggested << "\n";
+    begun = true;
+  };
+  WEFT_ASSIGN_OR_RETURN(
+      const Generated generated,
+      Generate(*scheduler, std::move(request), !flags.json, begin));
+  PrintWarnings(common, warnings);
+  if (bos_in_prompt && !common.quiet) {
     std::cerr << "weft: the prompt begins with BOS itself: no second one was "
                  "added\n";
   }
-  if (flags.json) {
-    PrintJson({{"prompt_tokens", result->prompt_tokens.size()},
-               {"generated_tokens", result->tokens.size()},
-               {"text", result->text},
-               {"tokens", result->tokens},
-               {"prefill_seconds", result->prefill_seconds},
-               {"decode_seconds", result->decode_seconds},
-               {"seed", request.sampling.seed},
-               {"stop_reason", Name(result->stop_reason)}});
-  } else {
-    std::cout << "\n";
-    if (!common.quiet) {
-      const double prefill = result->prompt_tokens.size() /
-                             std::max(result->prefill_seconds, 1e-9);
-      const double decode =
-          result->tokens.size() / std::max(result->decode_seconds, 1e-9);
-      std::cerr << absl::StreamFormat(
-          "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s, "
-          "stopped by %s\n",
-          engine->load_seconds(), result->prompt_tokens.size(), prefill,
-          result->tokens.size(), decode, Name(result->stop_reason));
-    }
-  }
+  PrintResult(flags, common, generated, seed,
+              scheduler->engine().load_seconds());
   return Interrupted() ? kExitInterrupted : kExitOk;
 }
 
@@ -116,6 +230,19 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
                                           "the same from a file; - is stdin");
   command->add_option("-n", flags->tokens, "tokens at most")
       ->capture_default_str();
+  command
+      ->add_option("--stop", flags->stop,
+                   "the text ends before this; may be given several times")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--logit-bias", flags->logit_bias,
+                   "ID=B: adds B to the token's logit, -inf forbids it; may be "
+                   "given several times")
+      ->allow_extra_args(false);
+  command->add_option("--grammar-file", flags->grammar_file,
+                      "the text is one of this grammar, in GBNF; - is stdin");
+  command->add_option("--json-schema", flags->json_schema,
+                      "the text is JSON of the schema in this file");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->sampling.AddTo(*command);
   flags->compile.AddTo(*command);

@@ -5,6 +5,7 @@
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -29,6 +31,8 @@ namespace {
 
 // For answers that are written but not yet sent.
 constexpr absl::Duration kLastBytes = absl::Seconds(2);
+// For connections to notice that they are closed.
+constexpr absl::Duration kLastWork = absl::Seconds(1);
 
 struct Flags {
   std::string model;
@@ -40,6 +44,7 @@ struct Flags {
   int64_t kv_tokens = 0;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
+  int64_t max_answer_bytes = 64 << 20;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
@@ -55,14 +60,27 @@ struct Flags {
 class ServerThread {
  public:
   explicit ServerThread(HttpServer* server)
-      : server_(server), thread_([server] { server->Serve(); }) {}
+      : server_(server), thread_([this] {
+          server_->Serve();
+          ended_.Notify();
+        }) {}
   ~ServerThread() {
     server_->Stop(kLastBytes);
     thread_.join();
   }
 
+  // Ends the process here if connections are still busy with what nobody waits
+  // for any more, such as the tokens of a long text.
+  void End(int code) {
+    server_->Stop(kLastBytes);
+    if (ended_.WaitForNotificationWithTimeout(kLastWork)) return;
+    std::cout << std::flush;
+    std::_Exit(code);
+  }
+
  private:
   HttpServer* server_;
+  absl::Notification ended_;
   std::thread thread_;
 };
 
@@ -92,6 +110,7 @@ HttpOptions ToHttpOptions(const Flags& flags) {
 ServiceLimits ToServiceLimits(const Flags& flags) {
   ServiceLimits limits;
   limits.prompt_tokens = flags.max_prompt_tokens;
+  limits.answer_bytes = flags.max_answer_bytes;
   limits.request.choices = flags.max_choices;
   if (flags.max_generated_tokens > 0) {
     limits.request.generated_tokens = flags.max_generated_tokens;
@@ -135,12 +154,12 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   model.tool_custom = ToolCustomOf(chat_template->source());
   model.chat_template =
       std::make_unique<const ChatTemplate>(*std::move(chat_template));
-  if (engine->plan().model.encoder) {
-    model.encoder = std::move(engine);
-    return model;
-  }
+  SchedulerOptions options = flags.scheduler;
+  options.log = [common](const std::string& line) {
+    PrintWarnings(common, {Plain(line)});
+  };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
-                        Scheduler::Create(std::move(engine), flags.scheduler));
+                        Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
   model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
   return model;
@@ -148,8 +167,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
-           const CommonFlags& common, HttpServer* server) {
-  if (model.scheduler == nullptr) return server->Stop(time);
+           const CommonFlags& common) {
   const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
@@ -157,15 +175,11 @@ void Drain(const ServedModel& model, absl::Duration time,
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
-  WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
-  if (overflow == ContextOverflow::kShift) {
-    return UsageError(
-        "--context-overflow: serve knows stop alone: texts end where the "
-        "context does");
-  }
+  ServiceLimits limits = ToServiceLimits(flags);
+  WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   const bool open = keys.empty();
-  Service service(ToServiceLimits(flags));
+  Service service(limits);
   HttpServer server(ToHttpOptions(flags), std::move(keys));
   service.AddRoutes(&server);
   WEFT_RETURN_IF_ERROR(server.Listen(flags.host, flags.port));
@@ -175,7 +189,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
                                 " may use this server: see --api-key-file")});
   }
   server.SetRefusal("the model is being loaded");
-  const ServerThread thread(&server);
+  ServerThread thread(&server);
   WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
   const std::string name = model.id;
   service.SetModel(std::move(model));
@@ -195,8 +209,10 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
-  Drain(service.model(), absl::Seconds(flags.drain_seconds), common, &server);
-  return signal == SIGINT ? kExitInterrupted : kExitOk;
+  Drain(service.model(), absl::Seconds(flags.drain_seconds), common);
+  const int code = signal == SIGINT ? kExitInterrupted : kExitOk;
+  thread.End(code);
+  return code;
 }
 
 void AddLimits(CLI::App* command, Flags* flags) {
@@ -213,6 +229,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "of a request");
   add("--max-header-bytes", &flags->max_header_bytes, int64_t{256}, huge,
       "of a request, its first line included");
+  add("--max-answer-bytes", &flags->max_answer_bytes, int64_t{1}, huge,
+      "of an answer that is no stream");
   add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
       "0: what the context holds");
   add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,
@@ -256,9 +274,11 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--cors-origin", flags->cors_origin,
                       "pages of this origin may use the server; * is any "
                       "(default: only its own page)");
-  command->add_option("--allow-host", flags->hosts,
-                      "a name that a proxy passes on as Host (default: only "
-                      "those of this machine)");
+  command
+      ->add_option("--allowed-hosts,--allow-host", flags->hosts,
+                   "names, with commas between, that requests may have as "
+                   "Host, beside those of this machine: a proxy's, say")
+      ->delimiter(',');
   command->add_option("--model-name", flags->model_name,
                       "the model's name in the API (default: the file's)");
   command

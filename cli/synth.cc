@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
 #include "loaders/model_shape.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/synthesize.h"
@@ -33,7 +32,6 @@ absl::StatusOr<int> Synth(const Flags& flags, const CommonFlags& common) {
       !s.ok() && !absl::EndsWith(options.shape, ".json")) {
     return UsageError(s.message());
   }
-  const RemoveOnInterrupt cleanup(flags.output);
   WEFT_ASSIGN_OR_RETURN(SynthesizeReport report,
                         SynthesizeModel(options, flags.output));
   PrintWarnings(common, report.warnings);

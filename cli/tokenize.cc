@@ -17,6 +17,7 @@ struct Flags {
   std::string model, text, file, ids;
   bool has_text = false, has_file = false;
   bool no_special = false, no_bos = false, special = false, json = false;
+  bool no_normalize = false;
 };
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
@@ -54,6 +55,7 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
   EncodeOptions options;
   options.add_special = !flags.no_bos;
   options.parse_special = !flags.no_special;
+  options.normalize = !flags.no_normalize;
   bool bos_in_text = false;
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                         tokenizer->Encode(text, options, &bos_in_text));
@@ -107,6 +109,9 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
                                           "the text of this file; - is stdin");
   command->add_flag("--no-special", flags->no_special,
                     "what looks like a control token stays text");
+  command->add_flag("--no-normalize", flags->no_normalize,
+                    "the text as it is, where the model's tokeniser puts it "
+                    "into NFC");
   command->add_flag("--no-bos", flags->no_bos, "add no BOS and no EOS");
   command->add_flag("--json", flags->json,
                     "print one JSON object with ids and pieces");

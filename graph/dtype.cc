@@ -11,18 +11,10 @@ constexpr DTypeInfo kTable[] = {
     {DType::kF16, "f16", 1, 1, 2, false},
     {DType::kBF16, "bf16", 30, 1, 2, false},
     {DType::kI32, "i32", 26, 1, 4, false},
-    {DType::kQ4_0, "q4_0", 2, 32, 18, true},
-    {DType::kQ4_1, "q4_1", 3, 32, 20, true},
-    {DType::kQ5_0, "q5_0", 6, 32, 22, true},
-    {DType::kQ5_1, "q5_1", 7, 32, 24, true},
-    {DType::kQ8_0, "q8_0", 8, 32, 34, true},
-    {DType::kQ2_K, "q2_k", 10, 256, 84, true},
-    {DType::kQ3_K, "q3_k", 11, 256, 110, true},
-    {DType::kQ4_K, "q4_k", 12, 256, 144, true},
-    {DType::kQ5_K, "q5_k", 13, 256, 176, true},
-    {DType::kQ6_K, "q6_k", 14, 256, 210, true},
-    {DType::kIQ4_NL, "iq4_nl", 20, 32, 18, true},
-    {DType::kIQ4_XS, "iq4_xs", 23, 256, 136, true},
+#define WEFT_ROW(TYPE, NAME, ID, ELEMENTS, BYTES, ...) \
+  {DType::k##TYPE, NAME, ID, ELEMENTS, BYTES, true},
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROW)
+#undef WEFT_ROW
     // 32 int8, a scale, scale * sum, two sums of 16: 48 bytes per block.
     {DType::kQ8Rows, "q8r", -1, 32, 48, false},
 };

@@ -1,7 +1,8 @@
 // The element types of values, one row each.
 //
-// Sizes follow the GGUF specification (ggml-org/ggml docs/gguf.md); block
-// layouts are in ops/kernels/blocks.h. Thread-safe: the table is constant.
+// Sizes follow the GGUF specification (ggml-org/ggml docs/gguf.md); the
+// quantised types are listed in quantized_types.h, their blocks are in
+// ops/formats. Thread-safe: the table is constant.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/quantized_types.h"
 
 namespace weft {
 
@@ -18,18 +20,9 @@ enum class DType : uint8_t {
   kF16,
   kBF16,
   kI32,
-  kQ4_0,
-  kQ4_1,
-  kQ5_0,
-  kQ5_1,
-  kQ8_0,
-  kQ2_K,
-  kQ3_K,
-  kQ4_K,
-  kQ5_K,
-  kQ6_K,
-  kIQ4_NL,
-  kIQ4_XS,
+#define WEFT_ENUMERATE(TYPE, ...) k##TYPE,
+  WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ENUMERATE)
+#undef WEFT_ENUMERATE
   // Activations quantised per row in blocks of 32 for integer kernels
   // (ops/kernels/quantized_rows.h). Never stored in a model file.
   kQ8Rows,

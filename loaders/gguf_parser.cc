@@ -1,6 +1,7 @@
 #include "loaders/gguf_parser.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -22,20 +23,72 @@ constexpr uint64_t kMinTensorBytes = 8 + 4 + 8 + 4 + 8;
 
 // ggml_type of ggml.h, also those that were taken out again.
 constexpr const char* kTensorTypeNames[] = {
-    "F32",        "F16",        "Q4_0",       "Q4_1",     "Q4_2",    "Q4_3",
-    "Q5_0",       "Q5_1",       "Q8_0",       "Q8_1",     "Q2_K",    "Q3_K",
-    "Q4_K",       "Q5_K",       "Q6_K",       "Q8_K",     "IQ2_XXS", "IQ2_XS",
-    "IQ3_XXS",    "IQ1_S",      "IQ4_NL",     "IQ3_S",    "IQ2_S",   "IQ4_XS",
-    "I8",         "I16",        "I32",        "I64",      "F64",     "IQ1_M",
-    "BF16",       "Q4_0_4_4",   "Q4_0_4_8",   "Q4_0_8_8", "TQ1_0",   "TQ2_0",
-    "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",
+    "F32",
+    "F16",
+    "Q4_0",
+    "Q4_1",
+    "Q4_2",
+    "Q4_3",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "Q8_1",
+    "Q2_K",
+    "Q3_K",
+    "Q4_K",
+    "Q5_K",
+    "Q6_K",
+    "Q8_K",
+    "IQ2_XXS",
+    "IQ2_XS",
+    "IQ3_XXS",
+    "IQ1_S",
+    "IQ4_NL",
+    "IQ3_S",
+    "IQ2_S",
+    "IQ4_XS",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "F64",
+    "IQ1_M",
+    "BF16",
+    "Q4_0_4_4",
+    "Q4_0_4_8",
+    "Q4_0_8_8",
+    "TQ1_0",
+    "TQ2_0",
+    // Files with these are BitNet's: ggml's own of the numbers were in none.
+    "I2_S (of BitNet)",
+    "I8_S (of BitNet)",
+    "TL1 (of BitNet)",
+    "MXFP4",
+    "NVFP4",
 };
+
+// Of ik_llama.cpp, from this number on; an empty name is not in files.
+constexpr uint32_t kFirstOfIk = 133;
+constexpr const char* kTypeNamesOfIk[] = {
+    "Q6_0",   "IQ1_BN", "IQ2_BN", "",       "IQ2_K",  "IQ3_K",  "IQ4_K",
+    "IQ5_K",  "IQ6_K",  "",       "",       "IQ4_KS", "IQ2_KS", "IQ4_KSS",
+    "",       "",       "",       "",       "Q8_KV",  "IQ5_KS", "IQ2_KT",
+    "IQ3_KT", "IQ4_KT", "IQ3_KS", "IQ2_KL",
+};
+
+// Of a file that seems to be empty: more are not looked at.
+constexpr size_t kMostZeros = size_t{1} << 16;
 
 struct TensorEntry {
   GgufTensor tensor;
   uint64_t relative_offset = 0;  // from the begin of the data section
   uint64_t bytes = 0;
 };
+
+bool IsZeros(absl::Span<const uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [](uint8_t byte) { return byte == 0; });
+}
 
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
@@ -102,6 +155,11 @@ class Parser {
     }
     uint32_t version;
     if (!reader_.Read(&version)) return CutOff("header ends");
+    // What a download leaves that made room first and was then broken off.
+    if (version == 0 && IsZeros(file_->bytes().subspan(4, kMostZeros))) {
+      return Error("not a GGUF file", "it is empty after the magic",
+                   "copy or download it again");
+    }
     // No version will ever be a multiple of 65536.
     if (magic == kSwappedMagic || (version & 0xffff) == 0) {
       return Error("wrong byte order", "the file is big-endian",
@@ -346,6 +404,10 @@ std::string GgufTensorTypeName(uint32_t id) {
   constexpr size_t kCount =
       sizeof(kTensorTypeNames) / sizeof(kTensorTypeNames[0]);
   if (id < kCount) return kTensorTypeNames[id];
+  if (id >= kFirstOfIk && id - kFirstOfIk < std::size(kTypeNamesOfIk) &&
+      kTypeNamesOfIk[id - kFirstOfIk][0] != '\0') {
+    return absl::StrCat(kTypeNamesOfIk[id - kFirstOfIk], " (of ik_llama.cpp)");
+  }
   return absl::StrCat("number ", id);
 }
 

@@ -1,17 +1,13 @@
 #include "loaders/gguf_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/output_path.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "loaders/gguf_format.h"
 
@@ -40,76 +36,6 @@ absl::Status TensorError(absl::string_view name, absl::string_view found,
                                                  QuoteForMessage(name), ": ",
                                                  found, ": ", action));
 }
-
-// A file under a temporary name that is removed unless it is renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(OutputPath place)
-      : path_(std::move(place.target)),
-        temporary_(std::move(place.temporary)) {}
-
-  ~TemporaryFile() {
-    if (file_ != nullptr) {
-      std::fclose(file_);
-      unlink(temporary_.c_str());
-    }
-  }
-
-  absl::Status Open() {
-    // "x": never through a link that someone else placed there.
-    file_ = std::fopen(temporary_.c_str(), "wbx");
-    return file_ == nullptr ? Error() : absl::OkStatus();
-  }
-
-  absl::Status Write(const void* data, size_t size) {
-    if (size > 0 && std::fwrite(data, 1, size, file_) != size) return Error();
-    return absl::OkStatus();
-  }
-
-  absl::Status WriteZeros(uint64_t count) {
-    static constexpr char kZeros[4096] = {};
-    while (count > 0) {
-      const uint64_t size = std::min<uint64_t>(count, sizeof(kZeros));
-      const absl::Status status = Write(kZeros, size);
-      if (!status.ok()) return status;
-      count -= size;
-    }
-    return absl::OkStatus();
-  }
-
-  // Leaves a hole, also at the end.
-  absl::Status Skip(uint64_t count) {
-    if (std::fflush(file_) != 0) return Error();
-    const off_t end = ftello(file_) + static_cast<off_t>(count);
-    if (ftruncate(fileno(file_), end) != 0 ||
-        fseeko(file_, end, SEEK_SET) != 0) {
-      return Error();
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Rename() {
-    std::FILE* file = std::exchange(file_, nullptr);
-    absl::Status status;
-    if (std::fclose(file) != 0 ||
-        std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      status = Error();
-      unlink(temporary_.c_str());
-    }
-    return status;
-  }
-
- private:
-  absl::Status Error() const {
-    const int error = errno;
-    return absl::UnavailableError(
-        absl::StrCat("cannot write file: ", path_, ": ", std::strerror(error)));
-  }
-
-  const std::string path_;
-  const std::string temporary_;
-  std::FILE* file_ = nullptr;
-};
 
 }  // namespace
 
@@ -380,44 +306,42 @@ absl::Status GgufWriter::WriteTo(const std::string& path) const {
   auto tensor_bytes = TensorBytes();
   if (!tensor_bytes.ok()) return tensor_bytes.status();
 
-  WEFT_ASSIGN_OR_RETURN(OutputPath place, ResolveRegularOutput(path));
-  TemporaryFile file(std::move(place));
-  absl::Status status = file.Open();
-  if (!status.ok()) return status;
+  WEFT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   const std::string header = Header(*tensor_bytes, *alignment);
-  status = file.Write(header.data(), header.size());
-  if (!status.ok()) return status;
-
+  WEFT_RETURN_IF_ERROR(file.Write(
+      0, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(header.data()),
+                             header.size())));
+  // Of the next tensor. Padding and hollow tensors are never written.
+  uint64_t begin = header.size();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     const uint64_t wanted = (*tensor_bytes)[i];
-    if (tensor.producer == nullptr) {
-      status = file.Skip(wanted + PaddingAfter(wanted, *alignment));
-      if (!status.ok()) return status;
-      continue;
-    }
     uint64_t written = 0;
-    status = tensor.producer([&](absl::Span<const uint8_t> bytes) {
-      if (bytes.size() > wanted - written) {
+    if (tensor.producer != nullptr) {
+      WEFT_RETURN_IF_ERROR(
+          tensor.producer([&](absl::Span<const uint8_t> bytes) {
+            if (bytes.size() > wanted - written) {
+              return TensorError(tensor.name,
+                                 absl::StrCat("its data is longer than the ",
+                                              wanted, " bytes of its shape"),
+                                 "give exactly that many");
+            }
+            const absl::Status status =
+                file.Write(static_cast<int64_t>(begin + written), bytes);
+            written += bytes.size();
+            return status;
+          }));
+      if (written != wanted) {
         return TensorError(tensor.name,
-                           absl::StrCat("its data is longer than the ", wanted,
-                                        " bytes of its shape"),
+                           absl::StrCat("its data has ", written, " of the ",
+                                        wanted, " bytes of its shape"),
                            "give exactly that many");
       }
-      written += bytes.size();
-      return file.Write(bytes.data(), bytes.size());
-    });
-    if (!status.ok()) return status;
-    if (written != wanted) {
-      return TensorError(tensor.name,
-                         absl::StrCat("its data has ", written, " of the ",
-                                      wanted, " bytes of its shape"),
-                         "give exactly that many");
     }
-    status = file.WriteZeros(PaddingAfter(wanted, *alignment));
-    if (!status.ok()) return status;
+    begin += wanted + PaddingAfter(wanted, *alignment);
   }
-  return file.Rename();
+  WEFT_RETURN_IF_ERROR(file.Resize(static_cast<int64_t>(begin)));
+  return file.Commit();
 }
 
 }  // namespace weft

@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
 #include "loaders/utf8.h"
 
 namespace weft {
@@ -32,22 +40,56 @@ struct ChangesResult {
   double also_neutral;
 };
 constexpr ChangesResult kChangesResult[] = {
-    {"attention.causal", 1, 1},
-    {"attention.clamp_kqv", 0, 0},
-    {"attention.max_alibi_bias", 0, 0},
-    {"attention.scale", 0, 0},
-    {"attn_logit_softcapping", 0, 0},
-    {"embedding_scale", 0, 1},
-    {"expert_count", 0, 0},
-    {"expert_gating_func", 0, 1},
-    {"expert_group_count", 0, 1},
-    {"expert_weights_scale", 0, 1},
-    {"final_logit_softcapping", 0, 0},
-    {"logit_scale", 0, 1},
-    {"residual_scale", 0, 1},
-    {"rope.scaling.yarn_log_multiplier", 0, 0},
-    {"use_parallel_residual", 0, 0},
+    {"attention.causal", 1, 1},          {"attention.clamp_kqv", 0, 0},
+    {"attention.max_alibi_bias", 0, 0},  {"attention.kv_lora_rank", 0, 0},
+    {"attention.output_scale", 0, 1},    {"attention.q_lora_rank", 0, 0},
+    {"attention.scale", 0, 0},           {"attention.temperature_scale", 0, 0},
+    {"attention.value_scale", 0, 1},     {"attn_logit_softcapping", 0, 0},
+    {"embedding_scale", 0, 1},           {"expert_count", 0, 0},
+    {"expert_gating_func", 0, 1},        {"expert_group_count", 0, 1},
+    {"expert_weights_scale", 0, 1},      {"final_logit_softcapping", 0, 0},
+    {"full_attention_interval", 0, 1},   {"interleave_moe_layer_step", 0, 0},
+    {"leading_dense_block_count", 0, 0}, {"logit_scale", 0, 1},
+    {"moe_every_n_layers", 0, 1},        {"nextn_predict_layers", 0, 0},
+    {"no_rope_layer_interval", 0, 0},    {"residual_scale", 0, 1},
+    {"swiglu_clamp_exp", 0, 0},
 };
+
+// Keys that change nothing where the reader does not ask for them: they repeat
+// what tensors say, or belong to what the model does not have.
+constexpr absl::string_view kChangesNothing[] = {
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.sliding_window_pattern",  // the window bounds the context
+    "expert_feed_forward_length",
+    "expert_shared_count",
+    "expert_shared_feed_forward_length",
+    "expert_used_count",
+    "expert_weights_norm",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.scale_linear",
+    "rope.scaling.finetuned",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_log_multiplier",
+    "tensor_data_layout",
+    "use_parallel_residual",  // the norms of a block say it
+    "vocab_size",
+};
+
+// Files by other converters have other names for these.
+struct OtherName {
+  absl::string_view name, other;
+};
+constexpr OtherName kOtherNames[] = {
+    {"rope.freq_base", "rope.global.freq_base"},
+    {"rope.freq_base_swa", "rope.local.freq_base"},
+};
+
+// What begins the names of keys about parts that texts do not pass through.
+constexpr absl::string_view kOtherParts[] = {"vision.", "mm.", "audio.",
+                                             "clip."};
 
 class ConfigReader {
  public:
@@ -58,12 +100,15 @@ class ConfigReader {
   }
 
   absl::StatusOr<ModelConfig> Run() {
-    for (auto step : {&ConfigReader::ReadName, &ConfigReader::RefuseUnhandled,
-                      &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
-                      &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
-                      &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
-                      &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
-                      &ConfigReader::ReadVocabularySize}) {
+    for (auto step :
+         {&ConfigReader::ReadName, &ConfigReader::ReadSuggestedSampling,
+          &ConfigReader::CheckOtherNames, &ConfigReader::RefuseUnhandled,
+          &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
+          &ConfigReader::ReadContext, &ConfigReader::ReadWindows,
+          &ConfigReader::ReadEpsilon, &ConfigReader::ReadRope,
+          &ConfigReader::ReadExperts, &ConfigReader::ReadEncoder,
+          &ConfigReader::ReadOwnKeys, &ConfigReader::ReadVocabularySize,
+          &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -71,8 +116,95 @@ class ConfigReader {
   }
 
  private:
+  // The full name of a key that is about to be read: the other one, where the
+  // file has that.
   std::string Key(absl::string_view name) const {
-    return absl::StrCat(config_.architecture, ".", name);
+    const std::string key = absl::StrCat(config_.architecture, ".", name);
+    read_.insert(key);
+    for (const OtherName& row : kOtherNames) {
+      if (row.name != name) continue;
+      std::string other = absl::StrCat(config_.architecture, ".", row.other);
+      read_.insert(other);
+      if (file_.FindValue(key) == nullptr &&
+          file_.FindValue(other) != nullptr) {
+        return other;
+      }
+    }
+    return key;
+  }
+
+  absl::Status ReadSuggestedSampling() {
+    for (const GgufKeyValue& entry : file_.metadata()) {
+      absl::string_view name = entry.key;
+      if (!absl::ConsumePrefix(&name, "general.sampling.")) continue;
+      const std::optional<double> number = entry.value.ToDouble();
+      if (number.has_value() && !std::isfinite(*number)) {
+        return file_.BadValue(entry.key, entry.value.Print(), "a number");
+      }
+      // The order of samplers is a text; weft has its own.
+      if (number.has_value()) {
+        config_.suggested_sampling.emplace(std::string(name), *number);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOtherNames() {
+    for (const OtherName& row : kOtherNames) {
+      const std::string key = absl::StrCat(config_.architecture, ".", row.name);
+      const std::string other =
+          absl::StrCat(config_.architecture, ".", row.other);
+      const GgufValue* first = file_.FindValue(key);
+      const GgufValue* second = file_.FindValue(other);
+      if (first != nullptr && second != nullptr &&
+          first->Print() != second->Print()) {
+        return file_.BadValue(
+            other, second->Print(),
+            absl::StrCat("what ", key, " says, ", first->Print(),
+                         ": they are names for one thing"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WarnOfUnread() {
+    for (absl::string_view name : kChangesNothing) Key(name);
+    constexpr size_t kMostNamed = 8;
+    std::vector<std::string> unread;
+    size_t more = 0;
+    bool other_part = false;
+    for (const GgufKeyValue& entry : file_.metadata()) {
+      absl::string_view name = entry.key;
+      if (!absl::ConsumePrefix(&name, config_.architecture) ||
+          !absl::ConsumePrefix(&name, ".") || read_.contains(entry.key)) {
+        continue;
+      }
+      if (std::any_of(std::begin(kOtherParts), std::end(kOtherParts),
+                      [&](absl::string_view part) {
+                        return absl::StartsWith(name, part);
+                      })) {
+        other_part = true;
+        continue;
+      }
+      if (unread.size() == kMostNamed) {
+        ++more;
+      } else {
+        unread.push_back(QuoteForMessage(entry.key));
+      }
+    }
+    if (other_part) {
+      config_.warnings.push_back(
+          absl::StrCat("only texts are understood: ", file_.path(),
+                       ": its part for pictures or sound is left out"));
+    }
+    if (unread.empty()) return absl::OkStatus();
+    config_.warnings.push_back(absl::StrCat(
+        "keys that weft does not know: ", file_.path(), ": ",
+        absl::StrJoin(unread, ", "),
+        more > 0 ? absl::StrCat(" and ", more, " more") : "",
+        ": if they change what the model computes, its answers are not those "
+        "of the model"));
+    return absl::OkStatus();
   }
 
   bool Handles(absl::string_view name) const {
@@ -113,90 +245,116 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  // An integer from `min` to `max`. With `per_block` the file may also hold an
-  // array with one number per block, if all are equal.
-  absl::StatusOr<std::optional<int64_t>> OptionalInRange(
-      absl::string_view name, uint64_t min, uint64_t max,
-      bool per_block = false) const {
+  // An integer from `min` to `max`.
+  absl::StatusOr<std::optional<int64_t>> OptionalInRange(absl::string_view name,
+                                                         uint64_t min,
+                                                         uint64_t max) const {
     const std::string key = Key(name);
-    const std::string range = absl::StrCat(min, " to ", max);
-    const GgufValue* value = file_.FindValue(key);
-    uint64_t number = 0;
-    if (per_block && value != nullptr && value->is_array()) {
-      auto elements = file_.GetInts(key);
-      if (!elements.ok()) return elements.status();
-      if (static_cast<int64_t>(elements->size()) != config_.block_count) {
-        return file_.BadValue(key,
-                              absl::StrCat("an array of ", elements->size()),
-                              absl::StrCat("one number, or one per block (",
-                                           config_.block_count, ")"));
-      }
-      const int64_t first = elements->front();
-      for (int64_t element : *elements) {
-        if (element != first) {
-          return file_.BadValue(
-              key, absl::StrCat("an array with ", first, " and ", element),
-              "the same number for all blocks: blocks of different sizes are "
-              "not supported");
-        }
-      }
-      if (first < 0) return file_.BadValue(key, absl::StrCat(first), range);
-      number = static_cast<uint64_t>(first);
-    } else {
-      auto scalar = file_.OptionalUint(key);
-      if (!scalar.ok()) return scalar.status();
-      if (!scalar->has_value()) return std::optional<int64_t>();
-      number = **scalar;
+    WEFT_ASSIGN_OR_RETURN(std::optional<uint64_t> number,
+                          file_.OptionalUint(key));
+    if (!number.has_value()) return std::optional<int64_t>();
+    if (*number < min || *number > max) {
+      return file_.BadValue(key, absl::StrCat(*number),
+                            absl::StrCat(min, " to ", max));
     }
-    if (number < min || number > max) {
-      return file_.BadValue(key, absl::StrCat(number), range);
-    }
-    return std::optional<int64_t>(static_cast<int64_t>(number));
+    return std::optional<int64_t>(static_cast<int64_t>(*number));
   }
 
   absl::Status InRange(absl::string_view name, uint64_t min, uint64_t max,
-                       bool per_block, int64_t* out) const {
-    auto value = OptionalInRange(name, min, max, per_block);
-    if (!value.ok()) return value.status();
-    if (!value->has_value()) {
+                       int64_t* out) const {
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> value,
+                          OptionalInRange(name, min, max));
+    if (!value.has_value()) {
       return file_.MissingKey(Key(name), absl::StrCat(min, " to ", max));
     }
-    *out = **value;
+    *out = *value;
     return absl::OkStatus();
   }
 
+  // The same of each block: the file has one number for all, or an array of
+  // one per block. `otherwise` where it has neither; 0: it must.
+  absl::Status PerBlockInRange(absl::string_view name, uint64_t min,
+                               uint64_t max, int64_t otherwise,
+                               int64_t ModelConfig::PerBlock::*field,
+                               int64_t* largest) {
+    const std::string key = Key(name);
+    const GgufValue* value = file_.FindValue(key);
+    if (value == nullptr || !value->is_array()) {
+      WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> read,
+                            OptionalInRange(name, min, max));
+      if (!read.has_value() && otherwise == 0) {
+        return file_.MissingKey(key, absl::StrCat(min, " to ", max));
+      }
+      const int64_t number = read.value_or(otherwise);
+      for (ModelConfig::PerBlock& block : config_.blocks) block.*field = number;
+      *largest = number;
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> numbers, file_.GetInts(key));
+    WEFT_RETURN_IF_ERROR(CheckOnePerBlock(key, numbers.size()));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] < static_cast<int64_t>(min) ||
+          numbers[i] > static_cast<int64_t>(max)) {
+        return file_.BadValue(key, absl::StrCat(numbers[i], " for block ", i),
+                              absl::StrCat(min, " to ", max));
+      }
+      config_.blocks[i].*field = numbers[i];
+    }
+    *largest = *std::max_element(numbers.begin(), numbers.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOnePerBlock(const std::string& key, size_t count) const {
+    if (static_cast<int64_t>(count) == config_.block_count) {
+      return absl::OkStatus();
+    }
+    return file_.BadValue(key, absl::StrCat("an array of ", count),
+                          absl::StrCat("one number, or one per block (",
+                                       config_.block_count, ")"));
+  }
+
   absl::Status ReadDimensions() {
-    absl::Status status = InRange("embedding_length", 1, kMaxDimension, false,
-                                  &config_.embedding_length);
-    if (!status.ok()) return status;
+    WEFT_RETURN_IF_ERROR(InRange("embedding_length", 1, kMaxDimension,
+                                 &config_.embedding_length));
     // Every block has tensors, so this bounds loops over blocks by the file.
     uint64_t max_blocks = kMaxBlocks;
     if (!file_.tensors().empty()) {
       max_blocks = std::min<uint64_t>(max_blocks, file_.tensors().size());
     }
-    status = InRange("block_count", 1, max_blocks, false, &config_.block_count);
-    if (!status.ok()) return status;
-    return InRange("feed_forward_length", 1, kMaxDimension, true,
-                   &config_.feed_forward_length);
+    WEFT_RETURN_IF_ERROR(
+        InRange("block_count", 1, max_blocks, &config_.block_count));
+    config_.blocks.resize(config_.block_count);
+    return PerBlockInRange("feed_forward_length", 1, kMaxDimension, 0,
+                           &ModelConfig::PerBlock::feed_forward_length,
+                           &config_.feed_forward_length);
   }
 
   absl::Status ReadHeads() {
     constexpr char kHeads[] = "attention.head_count";
     constexpr char kHeadsKv[] = "attention.head_count_kv";
-    absl::Status status =
-        InRange(kHeads, 1, kMaxDimension, true, &config_.head_count);
-    if (!status.ok()) return status;
-
-    auto kv = OptionalInRange(kHeadsKv, 1, config_.head_count, true);
-    if (!kv.ok()) return kv.status();
-    config_.head_count_kv = kv->value_or(config_.head_count);
-    if (config_.head_count % config_.head_count_kv != 0) {
-      return file_.BadValue(Key(kHeadsKv), absl::StrCat(config_.head_count_kv),
-                            absl::StrCat("a divisor of ", Key(kHeads), " (",
-                                         config_.head_count, ")"));
+    WEFT_RETURN_IF_ERROR(PerBlockInRange(kHeads, 1, kMaxDimension, 0,
+                                         &ModelConfig::PerBlock::head_count,
+                                         &config_.head_count));
+    const uint64_t least = traits_.blocks_without_attention ? 0 : 1;
+    if (file_.FindValue(Key(kHeadsKv)) == nullptr) {
+      for (auto& block : config_.blocks) block.head_count_kv = block.head_count;
+      config_.head_count_kv = config_.head_count;
+    } else {
+      WEFT_RETURN_IF_ERROR(PerBlockInRange(
+          kHeadsKv, least, config_.head_count, config_.head_count,
+          &ModelConfig::PerBlock::head_count_kv, &config_.head_count_kv));
     }
-    status = HeadLength("attention.key_length", &config_.key_length);
-    if (!status.ok()) return status;
+    for (const ModelConfig::PerBlock& block : config_.blocks) {
+      if (block.head_count_kv == 0 ||
+          block.head_count % block.head_count_kv == 0) {
+        continue;
+      }
+      return file_.BadValue(Key(kHeadsKv), absl::StrCat(block.head_count_kv),
+                            absl::StrCat("a divisor of ", Key(kHeads), " (",
+                                         block.head_count, ")"));
+    }
+    WEFT_RETURN_IF_ERROR(
+        HeadLength("attention.key_length", &config_.key_length));
     return HeadLength("attention.value_length", &config_.value_length);
   }
 
@@ -219,14 +377,19 @@ class ConfigReader {
 
   absl::Status ReadContext() {
     constexpr char kWindow[] = "attention.sliding_window";
-    const absl::Status status = InRange("context_length", 1, kMaxContext, false,
-                                        &config_.trained_context_length);
-    if (!status.ok()) return status;
+    WEFT_RETURN_IF_ERROR(InRange("context_length", 1, kMaxContext,
+                                 &config_.trained_context_length));
     config_.context_length = config_.trained_context_length;
     // Converters write 0 for "none", or what no text reaches.
-    auto window = file_.OptionalUint(Key(kWindow));
-    if (!window.ok()) return window.status();
-    const uint64_t tokens = window->value_or(0);
+    WEFT_ASSIGN_OR_RETURN(std::optional<uint64_t> window,
+                          file_.OptionalUint(Key(kWindow)));
+    if (!window.has_value() && traits_.default_window != nullptr) {
+      window = static_cast<uint64_t>(traits_.default_window(config_));
+    }
+    const uint64_t tokens = window.value_or(0);
+    if (Handles(kWindow) && tokens > 0) {
+      config_.sliding_blocks.assign(config_.block_count, true);
+    }
     if (tokens < kMaxWindow &&
         tokens < static_cast<uint64_t>(config_.trained_context_length)) {
       config_.sliding_window = static_cast<int64_t>(tokens);
@@ -238,18 +401,54 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
+  // Which blocks have the window: as the file says, by a number (the last of
+  // every so many has none; 0: all have it) or an array (true: it has), else as
+  // the family does.
+  absl::Status ReadWindows() {
+    if (config_.sliding_blocks.empty()) return absl::OkStatus();
+    const std::string key = Key("attention.sliding_window_pattern");
+    uint64_t period = traits_.window_period;
+    if (const GgufValue* value = file_.FindValue(key)) {
+      if (value->is_array()) return ReadWindowArray(key, *value);
+      WEFT_ASSIGN_OR_RETURN(period, file_.GetUint(key));
+    }
+    if (period == 0) return absl::OkStatus();
+    for (int64_t block = 0; block < config_.block_count; ++block) {
+      config_.sliding_blocks[block] = block % period != period - 1;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadWindowArray(const std::string& key, const GgufValue& array) {
+    WEFT_RETURN_IF_ERROR(CheckOnePerBlock(key, array.count()));
+    int64_t block = 0;
+    bool good = true;
+    array.ForEach([&](const GgufValue& element) {
+      std::optional<bool> slides = element.ToBool();
+      const std::optional<int64_t> number = element.ToInt();
+      if (number == 0 || number == 1) slides = *number == 1;
+      good = slides.has_value();
+      if (good) config_.sliding_blocks[block++] = *slides;
+      return good;
+    });
+    if (good) return absl::OkStatus();
+    return file_.BadValue(key, array.Print(), "true or false for each block");
+  }
+
   absl::Status ReadEpsilon() {
     const std::string key = Key(traits_.norm == ModelTraits::Norm::kRms
                                     ? "attention.layer_norm_rms_epsilon"
                                     : "attention.layer_norm_epsilon");
-    auto epsilon = file_.GetFloat(key);
-    if (!epsilon.ok()) return epsilon.status();
+    double epsilon = traits_.default_epsilon;
+    if (epsilon == 0 || file_.FindValue(key) != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(epsilon, file_.GetFloat(key));
+    }
     // As float, so that what underflows to 0 is refused too.
-    config_.norm_epsilon = std::abs(*epsilon) <= 1
-                               ? static_cast<float>(*epsilon)
+    config_.norm_epsilon = std::abs(epsilon) <= 1
+                               ? static_cast<float>(epsilon)
                                : std::numeric_limits<float>::quiet_NaN();
     if (!(config_.norm_epsilon > 0)) {
-      return file_.BadValue(key, absl::StrCat(*epsilon),
+      return file_.BadValue(key, absl::StrCat(epsilon),
                             "a number above 0 and at most 1");
     }
     return absl::OkStatus();
@@ -270,7 +469,8 @@ class ConfigReader {
     constexpr char kBase[] = "rope.freq_base";
     auto base = OptionalPositive(kBase, /*zero_is_absent=*/false);
     if (!base.ok()) return base.status();
-    config_.rope_freq_base = base->value_or(config_.rope_freq_base);
+    config_.rope_freq_base =
+        base->value_or(static_cast<float>(traits_.default_freq_base));
     // Up to 1, later pairs would turn no slower than the first.
     if (!(config_.rope_freq_base > 1)) {
       return file_.BadValue(Key(kBase), absl::StrCat(config_.rope_freq_base),
@@ -281,6 +481,10 @@ class ConfigReader {
 
   absl::Status ReadRopeScaling() {
     const std::string type_key = Key("rope.scaling.type");
+    config_.says_rope_scaling =
+        file_.FindValue(type_key) != nullptr ||
+        file_.FindValue(Key("rope.scaling.factor")) != nullptr ||
+        file_.FindValue(Key("rope.scale_linear")) != nullptr;
     auto type = file_.OptionalString(type_key);
     if (!type.ok()) return type.status();
     // A factor without a type is linear, as files of 2023 have it. Longrope
@@ -386,8 +590,21 @@ class ConfigReader {
     config_.rope_ramp.end =
         std::max(config_.rope_ramp.begin + 0.001,
                  std::min(dims - 1, std::ceil(pair_that_turns(slow_turns))));
-    config_.rope_magnitude *= static_cast<float>(
-        1 - 0.1 * std::log(static_cast<double>(config_.rope_position_scale)));
+    // Files that give a multiplier had their scores scaled by it in training:
+    // what is left of the fit is a ratio (DeepSeek-V2, arXiv:2405.04434, and
+    // transformers' mscale over mscale_all_dim, the first of which is 1).
+    constexpr char kMultiplier[] = "rope.scaling.yarn_log_multiplier";
+    WEFT_ASSIGN_OR_RETURN(std::optional<float> multiplier,
+                          OptionalPositive(kMultiplier, true));
+    const double log_factor =
+        -std::log(static_cast<double>(config_.rope_position_scale));
+    config_.rope_magnitude *=
+        static_cast<float>((1 + 0.1 * log_factor) /
+                           (1 + 0.1 * multiplier.value_or(0) * log_factor));
+    if (!(config_.rope_magnitude >= kMinPositive)) {
+      return file_.BadValue(Key(kMultiplier), absl::StrCat(*multiplier),
+                            "a number nearer to 1");
+    }
     return absl::OkStatus();
   }
 
@@ -412,9 +629,8 @@ class ConfigReader {
     if (!count.ok()) return count.status();
     config_.expert_count = count->value_or(0);
     if (config_.expert_count == 0) return absl::OkStatus();
-    absl::Status status = InRange("expert_used_count", 1, config_.expert_count,
-                                  false, &config_.expert_used_count);
-    if (!status.ok()) return status;
+    WEFT_RETURN_IF_ERROR(InRange("expert_used_count", 1, config_.expert_count,
+                                 &config_.expert_used_count));
     auto own = OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
     if (!own.ok()) return own.status();
     config_.expert_feed_forward_length =
@@ -506,9 +722,74 @@ class ConfigReader {
   const GgufFile& file_;
   const ModelTraits& traits_;
   ModelConfig config_;
+  mutable absl::flat_hash_set<std::string> read_;  // keys, by their full names
 };
 
 }  // namespace
+
+double AsWritten(float x) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, x);
+    if (std::strtof(text, nullptr) == x) break;
+  }
+  return std::strtod(text, nullptr);
+}
+
+std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
+    const ModelConfig& config) {
+  using PerBlock = ModelConfig::PerBlock;
+  std::vector<std::pair<std::string, std::vector<double>>> all;
+  const auto add = [&](std::string name, double number) {
+    all.emplace_back(std::move(name), std::vector<double>{number});
+  };
+  const auto add_unless = [&](double usual, const char* name, double number) {
+    if (number != usual) add(name, number);
+  };
+  const auto add_blocks = [&](const char* name, int64_t PerBlock::*field) {
+    std::vector<double> numbers;
+    for (const PerBlock& block : config.blocks) {
+      numbers.push_back(static_cast<double>(block.*field));
+    }
+    if (std::count(numbers.begin(), numbers.end(), numbers.front()) ==
+        static_cast<int64_t>(numbers.size())) {
+      numbers.resize(1);
+    }
+    all.emplace_back(name, std::move(numbers));
+  };
+  add("block_count", static_cast<double>(config.block_count));
+  add_blocks("feed_forward_length", &PerBlock::feed_forward_length);
+  add_blocks("head_count", &PerBlock::head_count);
+  add_blocks("head_count_kv", &PerBlock::head_count_kv);
+  add("key_length", static_cast<double>(config.key_length));
+  add("value_length", static_cast<double>(config.value_length));
+  add("norm_epsilon", AsWritten(config.norm_epsilon));
+  if (!config.sliding_blocks.empty()) {
+    add("sliding_window", static_cast<double>(config.sliding_window));
+    all.emplace_back("sliding_window_pattern",
+                     std::vector<double>(config.sliding_blocks.begin(),
+                                         config.sliding_blocks.end()));
+  }
+  if (config.rope_dimension_count > 0) {
+    add("rope_dimension_count",
+        static_cast<double>(config.rope_dimension_count));
+    add("rope_freq_base", AsWritten(config.rope_freq_base));
+    add_unless(1, "rope_position_scale", AsWritten(config.rope_position_scale));
+    add_unless(1, "rope_magnitude", AsWritten(config.rope_magnitude));
+    add_unless(0, "original_context_length",
+               static_cast<double>(config.original_context_length));
+  }
+  if (config.expert_count > 0) {
+    add("expert_count", static_cast<double>(config.expert_count));
+    add("expert_used_count", static_cast<double>(config.expert_used_count));
+    add("expert_feed_forward_length",
+        static_cast<double>(config.expert_feed_forward_length));
+  }
+  for (const auto& [name, number] : config.numbers) {
+    add(absl::StrReplaceAll(name, {{".", "_"}}), number);
+  }
+  return all;
+}
 
 absl::StatusOr<std::string> ReadArchitecture(const GgufFile& file) {
   auto architecture = file.GetString(kArchitecture);

@@ -8,7 +8,9 @@
 //
 // A file may also hold keys that change what the model computes (soft-capping,
 // ALiBi, experts, ...). A key of that kind that the architecture does not
-// handle is an error: ignoring it would run another model.
+// handle is an error: ignoring it would run another model. A key under the
+// architecture's prefix that weft has never heard of may be of that kind too:
+// it is named in a warning.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +36,8 @@ struct ModelKey {
   double otherwise;        // when the file does not have it
 };
 
+struct ModelConfig;
+
 // What an architecture wants read, and what it can do.
 struct ModelTraits {
   enum class Norm { kRms, kLayer };
@@ -49,6 +54,18 @@ struct ModelTraits {
   std::vector<absl::string_view> handled_keys;
   // Handled too, by name.
   std::vector<ModelKey> keys;
+
+  // What the published models have where files leave it out. 0: a file must
+  // say.
+  double default_epsilon = 0;
+  double default_freq_base = 10000;
+  // Of those that handle "attention.sliding_window": the window of a file that
+  // does not say, by what it says else; 0: none.
+  int64_t (*default_window)(const ModelConfig&) = nullptr;
+  // Every so many blocks the last sees everything; 0: all have the window.
+  int64_t window_period = 0;
+  // Whether a block may have no heads of keys and values, and no attention.
+  bool blocks_without_attention = false;
 };
 
 // YaRN (Peng et al. 2023, arXiv:2309.00071): which pairs of a head keep their
@@ -72,12 +89,27 @@ struct ModelConfig {
   int64_t trained_context_length = 0;
   // Tokens; 0: none, or of the trained context or more.
   int64_t sliding_window = 0;
+  // By block: whether it has a window, be it as long as the context; empty:
+  // none has.
+  std::vector<bool> sliding_blocks;
+  bool Slides(int64_t block) const {
+    return !sliding_blocks.empty() && sliding_blocks[block];
+  }
+  int64_t WindowOf(int64_t block) const {
+    return Slides(block) ? sliding_window : 0;
+  }
 
   int64_t embedding_length = 0;
   int64_t block_count = 0;
+  // Where blocks differ, these are the largest, and PerBlock has each.
   int64_t feed_forward_length = 0;
   int64_t head_count = 0;
   int64_t head_count_kv = 0;  // divides head_count; default head_count
+  struct PerBlock {
+    int64_t feed_forward_length, head_count, head_count_kv;
+  };
+  std::vector<PerBlock> blocks;  // block_count of them
+  const PerBlock& Block(int64_t block) const { return blocks[block]; }
   // Elements per head; default embedding_length / head_count.
   int64_t key_length = 0;
   int64_t value_length = 0;
@@ -97,6 +129,7 @@ struct ModelConfig {
   float rope_position_scale = 1;
   RopeRamp rope_ramp;
   float rope_magnitude = 1;
+  bool says_rope_scaling = false;  // whether the file has keys about it
   bool longrope = false;  // the frequencies are divided by factors in tensors
   // The context before it was stretched by another rotation; 0: it was not.
   int64_t original_context_length = 0;
@@ -117,12 +150,29 @@ struct ModelConfig {
   // says.
   std::optional<bool> expert_weights_norm;
 
+  // `general.sampling.*`: what the model's authors suggest, by the rest of the
+  // key ("temp", "top_k"), numbers that are not infinite.
+  std::map<std::string, double> suggested_sampling;
+
+  // One line each, for who runs the model: keys that nobody read, and values
+  // that were put in the place of missing ones.
+  std::vector<std::string> warnings;
+
   // The architecture's own (ModelTraits::keys): all of them are here.
   std::map<std::string, double, std::less<>> numbers;
   double Number(absl::string_view name) const {
     return numbers.find(name)->second;
   }
 };
+
+// The double that a float's shortest decimal names: 1e-05 for 1e-5f, so that
+// dumps show what the file's author wrote. As a float it is the same number.
+double AsWritten(float x);
+
+// All of the above that describes the model, for those who only show it: names
+// as files have them, with underscores, in order; one number, or one per block.
+std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
+    const ModelConfig& config);
 
 // `general.architecture`: which builder a file wants, before any other key is
 // read.

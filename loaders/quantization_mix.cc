@@ -87,16 +87,11 @@ bool IsKept(const TensorRole& tensor) {
 
 DType NextThatMayFit(DType type) {
   switch (type) {
-    case DType::kQ2_K:
-    case DType::kQ3_K:
-    case DType::kIQ4_XS:
-      return DType::kIQ4_NL;
-    case DType::kQ4_K:
-      return DType::kQ5_0;
-    case DType::kQ5_K:
-      return DType::kQ5_1;
-    case DType::kQ6_K:
-      return DType::kQ8_0;
+#define WEFT_FALLBACK(TYPE, NAME, ID, ELEMENTS, BYTES, FILE_TYPE, FALLBACK) \
+  case DType::k##TYPE:                                                      \
+    return DType::k##FALLBACK;
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FALLBACK)
+#undef WEFT_FALLBACK
     default:
       return DType::kF16;
   }
@@ -134,15 +129,8 @@ constexpr MixRules kMixes[] = {
     {"F32", 0, DType::kF32, DType::kF32, {}},
     {"F16", 1, DType::kF16, DType::kF16, {}},
     {"BF16", 32, DType::kBF16, DType::kBF16, {}},
-    {"Q4_0", 2, DType::kQ4_0, DType::kQ4_0, {}},
-    {"Q4_1", 3, DType::kQ4_1, DType::kQ4_1, {}},
-    {"Q5_0", 8, DType::kQ5_0, DType::kQ5_0, {}},
-    {"Q5_1", 9, DType::kQ5_1, DType::kQ5_1, {}},
-    {"Q8_0", 7, DType::kQ8_0, DType::kQ8_0, {}},
-    {"IQ4_NL", 25, DType::kIQ4_NL, DType::kIQ4_NL, {}},
-    {"IQ4_XS", 30, DType::kIQ4_XS, DType::kIQ4_XS, {}},
-    // By convention Q2_K is a mix. Q3_K to Q5_K are the plain types; they have
-    // no file type of their own and take that of their small mix.
+    // By convention Q2_K is a mix; all other names of types mean the plain
+    // type.
     {"Q2_K",
      10,
      DType::kQ2_K,
@@ -151,7 +139,6 @@ constexpr MixRules kMixes[] = {
       {"attn_v", L::kAll, kQ3_K},
       {"attn_output", L::kAll, kQ3_K},
       {"ffn_down", L::kAll, kQ3_K}}},
-    {"Q3_K", 11, kQ3_K, kQ3_K, {}},
     {"Q3_K_S", 11, kQ3_K, kQ6_K, {}},
     {"Q3_K_M",
      12,
@@ -166,7 +153,6 @@ constexpr MixRules kMixes[] = {
      kQ6_K,
      {{"attn_v|attn_output|ffn_down", L::kAll, kQ5_K},
       {"attn_qkv", L::kAll, kQ4_K}}},
-    {"Q4_K", 14, kQ4_K, kQ4_K, {}},
     {"Q4_K_S",
      14,
      kQ4_K,
@@ -178,7 +164,6 @@ constexpr MixRules kMixes[] = {
      kQ6_K,
      {{"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
       {"attn_qkv", L::kAll, kQ5_K}}},
-    {"Q5_K", 16, kQ5_K, kQ5_K, {}},
     {"Q5_K_S", 16, kQ5_K, kQ6_K, {}},
     {"Q5_K_M",
      17,
@@ -186,7 +171,18 @@ constexpr MixRules kMixes[] = {
      kQ6_K,
      {{"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
       {"attn_qkv", L::kAll, kQ6_K}}},
-    {"Q6_K", 18, kQ6_K, kQ6_K, {}},
+    {"MXFP4_MOE",
+     38,
+     DType::kQ8_0,
+     DType::kQ8_0,
+     {{"ffn_gate_exps|ffn_up_exps|ffn_down_exps|ffn_gate_up_exps", L::kAll,
+       DType::kMXFP4}}},
+// Types that have no mixes of their own take the file type of their small
+// mix (Q3_K to Q5_K).
+#define WEFT_PLAIN(TYPE, NAME, ID, ELEMENTS, BYTES, FILE_TYPE, ...) \
+  {#TYPE, FILE_TYPE, DType::k##TYPE, DType::k##TYPE, {}},
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_PLAIN)
+#undef WEFT_PLAIN
 };
 
 const MixRules* FindMix(absl::string_view word) {
@@ -197,16 +193,19 @@ const MixRules* FindMix(absl::string_view word) {
 }
 
 std::string MixNames() {
-  return absl::StrJoin(kMixes, " ", [](std::string* out, const MixRules& mix) {
-    out->append(mix.name);
-  });
+  std::vector<absl::string_view> names;
+  for (const MixRules& mix : kMixes) {
+    if (FindMix(mix.name) == &mix) names.push_back(mix.name);
+  }
+  return absl::StrJoin(names, " ");
 }
 
 bool NamesTensor(const Rule& rule, absl::string_view tensor) {
   if (rule.tensors == nullptr) return false;
-  absl::ConsumeSuffix(&tensor, "_exps");  // the same matrix of every expert
+  // The same matrix of every expert; a rule may also name that alone.
+  const absl::string_view plain = absl::StripSuffix(tensor, "_exps");
   for (absl::string_view name : absl::StrSplit(rule.tensors, '|')) {
-    if (name == tensor) return true;
+    if (name == tensor || name == plain) return true;
   }
   return false;
 }

@@ -11,6 +11,7 @@
 // and loses nothing:
 //   Q2_K, Q3_K, IQ4_XS -> IQ4_NL   Q4_K -> Q5_0   Q5_K -> Q5_1   Q6_K -> Q8_0
 //   any block of 32 -> F16
+// (graph/quantized_types.h)
 //
 // Thread-safe.
 #pragma once

@@ -86,6 +86,12 @@ TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
   return plan;
 }
 
+double NumberOr(const ModelShape& shape, absl::string_view key,
+                double otherwise) {
+  const auto found = shape.keys.find(std::string(key));
+  return found == shape.keys.end() ? otherwise : found->second;
+}
+
 // What a builder asks for, in the order in which it asks: the tensors of a
 // model of this shape.
 class TensorList : public TensorSource {
@@ -109,6 +115,9 @@ class TensorList : public TensorSource {
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) override {
     bool has = name == "output.weight" && !shape_.tied_output;
+    // Of families where it may be missing: those with a parallel residual.
+    has |= absl::EndsWith(name, ".ffn_norm.weight") &&
+           NumberOr(shape_, "use_parallel_residual", 0) == 0;
     for (const std::string& end : shape_.optional_tensors) {
       has |= absl::EndsWith(name, end);
     }
@@ -123,12 +132,6 @@ class TensorList : public TensorSource {
   std::deque<GgufTensor> tensors_;
 };
 
-double NumberOr(const ModelShape& shape, absl::string_view key,
-                double otherwise) {
-  const auto found = shape.keys.find(std::string(key));
-  return found == shape.keys.end() ? otherwise : found->second;
-}
-
 // What tensors depend on, of what a file of this shape would say.
 ModelConfig ConfigOf(const ModelShape& shape, const ModelTraits& traits) {
   ModelConfig config;
@@ -139,6 +142,9 @@ ModelConfig ConfigOf(const ModelShape& shape, const ModelTraits& traits) {
   config.feed_forward_length = shape.feed_forward_length;
   config.head_count = shape.head_count;
   config.head_count_kv = shape.head_count_kv;
+  config.blocks.assign(
+      shape.block_count,
+      {shape.feed_forward_length, shape.head_count, shape.head_count_kv});
   config.key_length = config.value_length = shape.key_length;
   config.vocabulary_size = shape.vocabulary_size;
   config.norm_epsilon = static_cast<float>(shape.norm_epsilon);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "loaders/utf8.h"
 
 namespace weft {
@@ -20,6 +21,31 @@ constexpr char kMerges[] = "tokenizer.ggml.merges";
 constexpr char kChatTemplate[] = "tokenizer.chat_template";
 // Ids are 32 bits wide, and no vocabulary comes near this.
 constexpr uint64_t kMaxTokens = uint64_t{1} << 24;
+
+// What files of a tokeniser model mean where they are silent, as public loaders
+// take it (llama.cpp, src/llama-vocab.cpp).
+struct Defaults {
+  absl::string_view model;
+  int32_t bos, eos, unknown, separator, padding, mask;
+  bool add_bos, add_eos, add_space_prefix;
+  int32_t none = -1;
+};
+constexpr Defaults kDefaults[] = {
+    {"llama", 1, 2, 0, -1, -1, -1, true, false, true},
+    // Falcon's; others that say nothing have none (Usable).
+    {"gpt2", 11, 11, -1, -1, -1, -1, false, false, false},
+    // What ends a text is the separator.
+    {"bert", 101, -1, 100, 102, 0, 103, true, true, true},
+    {"t5", -1, 1, 2, -1, 0, -1, false, true, true},
+    {"plamo2", 1, 2, 0, -1, 3, -1, false, false, false},
+    {"", -1, -1, -1, -1, -1, -1, false, false, false},  // any other
+};
+
+const Defaults& DefaultsOf(absl::string_view model) {
+  const Defaults* row = kDefaults;
+  while (!row->model.empty() && row->model != model) ++row;
+  return *row;
+}
 
 class VocabularyReader {
  public:
@@ -38,7 +64,6 @@ class VocabularyReader {
   }
 
  private:
-  bool sentencepiece() const { return result_.model() == "llama"; }
   bool wordpiece() const { return result_.model() == "bert"; }
 
   absl::Status ReadModel() {
@@ -92,6 +117,18 @@ class VocabularyReader {
   }
 
   absl::Status ReadScores() {
+    const GgufValue* value = file_.FindValue(kScores);
+    if (value != nullptr && value->is_array() &&
+        value->element_type() == GgufType::kInt32) {
+      // Zeros, in byte-level vocabularies that have no scores.
+      WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> numbers,
+                            file_.GetInts(kScores));
+      WEFT_RETURN_IF_ERROR(CheckCount(kScores, numbers.size()));
+      for (int64_t number : numbers) {
+        result_.add_scores(static_cast<float>(number));
+      }
+      return absl::OkStatus();
+    }
     auto scores = file_.OptionalFloats(kScores);
     if (!scores.ok()) return scores.status();
     if (!scores->has_value()) return absl::OkStatus();
@@ -137,13 +174,22 @@ class VocabularyReader {
     return absl::OkStatus();
   }
 
+  // A default id, where there can be such a token: of a byte-level vocabulary,
+  // control tokens alone, since its defaults are those of one family.
+  int32_t Usable(int32_t id) const {
+    if (id >= result_.tokens_size()) return -1;
+    const bool control = id >= 0 && id < result_.types_size() &&
+                         result_.types(id) == Vocabulary::CONTROL;
+    return result_.model() == "gpt2" && !control ? -1 : id;
+  }
+
   absl::StatusOr<int32_t> SpecialId(absl::string_view name,
                                     int32_t default_id) const {
     const std::string key = absl::StrCat("tokenizer.ggml.", name);
     const int32_t size = result_.tokens_size();
     auto id = file_.OptionalInt(key);
     if (!id.ok()) return id.status();
-    if (!id->has_value()) return default_id < size ? default_id : -1;
+    if (!id->has_value()) return default_id;
     // -1 and the u32 of it: writers' ways to say "none".
     if (**id == -1 || **id == 0xffffffff) return -1;
     if (**id < 0 || **id >= size) {
@@ -160,37 +206,59 @@ class VocabularyReader {
   absl::Status ReadSpecialIds() {
     struct Row {
       absl::string_view name;
-      int32_t default_of_sentencepiece;
+      int32_t Defaults::*otherwise;
       void (Vocabulary::*set)(int32_t);
     };
     constexpr Row kRows[] = {
-        {"bos_token_id", 1, &Vocabulary::set_bos},
-        {"eos_token_id", 2, &Vocabulary::set_eos},
-        {"unknown_token_id", 0, &Vocabulary::set_unknown},
-        {"seperator_token_id", -1, &Vocabulary::set_separator},
-        {"padding_token_id", -1, &Vocabulary::set_padding},
-        {"eot_token_id", -1, &Vocabulary::set_end_of_turn},
+        {"bos_token_id", &Defaults::bos, &Vocabulary::set_bos},
+        {"eos_token_id", &Defaults::eos, &Vocabulary::set_eos},
+        {"unknown_token_id", &Defaults::unknown, &Vocabulary::set_unknown},
+        {"padding_token_id", &Defaults::padding, &Vocabulary::set_padding},
+        {"mask_token_id", &Defaults::mask, &Vocabulary::set_mask},
+        {"eot_token_id", &Defaults::none, &Vocabulary::set_end_of_turn},
     };
+    const Defaults& defaults = DefaultsOf(result_.model());
     for (const Row& row : kRows) {
-      auto id = SpecialId(row.name,
-                          sentencepiece() ? row.default_of_sentencepiece : -1);
-      if (!id.ok()) return id.status();
-      (result_.*row.set)(*id);
+      WEFT_ASSIGN_OR_RETURN(
+          int32_t id, SpecialId(row.name, Usable(defaults.*row.otherwise)));
+      (result_.*row.set)(id);
     }
+    // The key's spelling in most files has a mistake in it; some have none.
+    WEFT_ASSIGN_OR_RETURN(
+        int32_t separator,
+        SpecialId("separator_token_id", Usable(defaults.separator)));
+    WEFT_ASSIGN_OR_RETURN(separator,
+                          SpecialId("seperator_token_id", separator));
+    result_.set_separator(separator);
     if (wordpiece()) {
       // BERT's own names for what begins and ends a text.
-      auto first = SpecialId("cls_token_id", result_.bos());
-      if (!first.ok()) return first.status();
-      result_.set_bos(*first);
+      WEFT_ASSIGN_OR_RETURN(int32_t first,
+                            SpecialId("cls_token_id", result_.bos()));
+      result_.set_bos(first);
+      if (separator >= 0) result_.set_eos(separator);
     }
-    if (result_.separator() < 0) {
-      // The key's spelling in most files has a mistake in it; some have none.
-      auto id = SpecialId("separator_token_id", -1);
-      if (!id.ok()) return id.status();
-      result_.set_separator(*id);
+    return ReadEnds();
+  }
+
+  // Ends beside EOS and the end of a turn.
+  absl::Status ReadEnds() {
+    for (absl::string_view name : {"eom_token_id", "fim_pad_token_id",
+                                   "fim_rep_token_id", "fim_sep_token_id"}) {
+      WEFT_ASSIGN_OR_RETURN(int32_t id, SpecialId(name, -1));
+      if (id >= 0) result_.add_ends(id);
     }
-    if (wordpiece() && result_.eos() < 0) {
-      result_.set_eos(result_.separator());
+    constexpr char kAll[] = "tokenizer.ggml.eos_token_ids";
+    WEFT_ASSIGN_OR_RETURN(std::optional<std::vector<int64_t>> all,
+                          file_.OptionalInts(kAll));
+    if (!all.has_value()) return absl::OkStatus();
+    for (int64_t id : *all) {
+      if (id < 0 || id >= result_.tokens_size()) {
+        return file_.BadValue(
+            kAll, absl::StrCat(id),
+            absl::StrCat("ids below the ", result_.tokens_size(),
+                         " of the vocabulary"));
+      }
+      result_.add_ends(static_cast<int32_t>(id));
     }
     return absl::OkStatus();
   }
@@ -204,13 +272,14 @@ class VocabularyReader {
       bool default_value;
       void (Vocabulary::*set)(bool);
     };
+    const Defaults& defaults = DefaultsOf(result_.model());
     const Row rows[] = {
         {"tokenizer.ggml.add_bos_token",
-         sentencepiece() || wordpiece() ||
-             (result_.model() == "gpt2" && llama3),
+         defaults.add_bos || (result_.model() == "gpt2" && llama3),
          &Vocabulary::set_add_bos},
-        {"tokenizer.ggml.add_eos_token", wordpiece(), &Vocabulary::set_add_eos},
-        {"tokenizer.ggml.add_space_prefix", sentencepiece() || wordpiece(),
+        {"tokenizer.ggml.add_eos_token", defaults.add_eos,
+         &Vocabulary::set_add_eos},
+        {"tokenizer.ggml.add_space_prefix", defaults.add_space_prefix,
          &Vocabulary::set_add_space_prefix},
     };
     for (const Row& row : rows) {
@@ -218,6 +287,22 @@ class VocabularyReader {
       if (!flag.ok()) return flag.status();
       (result_.*row.set)(flag->value_or(row.default_value));
     }
+    return wordpiece() ? ReadWordpieceFlags() : absl::OkStatus();
+  }
+
+  absl::Status ReadWordpieceFlags() {
+    // What ends a text is the separator, so this flag is the one that counts.
+    WEFT_ASSIGN_OR_RETURN(std::optional<bool> separates,
+                          file_.OptionalBool("tokenizer.ggml.add_sep_token"));
+    if (separates.has_value()) result_.set_add_eos(*separates);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<bool> lowercase,
+        file_.OptionalBool("tokenizer.ggml.normalizer.lowercase"));
+    if (lowercase.has_value()) result_.set_lowercase(*lowercase);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<bool> strips,
+        file_.OptionalBool("tokenizer.ggml.normalizer.strip_accents"));
+    if (strips.has_value()) result_.set_strip_accents(*strips);
     return absl::OkStatus();
   }
 

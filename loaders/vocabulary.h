@@ -3,10 +3,8 @@
 //
 // Key names and meanings: GGUF specification (ggml-org/ggml docs/gguf.md);
 // defaults that the specification leaves open are those of llama.cpp, for which
-// files are written:
-//   model "llama": add_bos, add_space_prefix, bos 1, eos 2, unknown 0
-//   model "gpt2":  neither; add_bos only for the pre-tokeniser of Llama 3
-//   any other:     neither; text/ says by name what it cannot tokenise
+// files are written: one table (kDefaults), a row for each tokeniser model. Of
+// one without a row text/ says by name that it cannot tokenise it.
 // Thread-safe.
 #pragma once
 

@@ -7,6 +7,13 @@
 namespace weft {
 namespace {
 
+// Of the encoder of pictures or sound that some files hold beside the language
+// model: no text passes through it.
+bool IsOfAnotherPart(absl::string_view name) {
+  return absl::StartsWith(name, "v.") || absl::StartsWith(name, "a.") ||
+         absl::StartsWith(name, "mm.");
+}
+
 bool FollowsFromMetadata(absl::string_view name) {
   absl::ConsumeSuffix(&name, ".weight");
   return absl::EndsWith(name, ".attn_rot_embd") ||
@@ -61,7 +68,10 @@ absl::StatusOr<const GgufTensor*> WeightReader::Optional(
 absl::Status WeightReader::CheckAllUsed() const {
   for (size_t i = 0; i < used_.size(); ++i) {
     const GgufTensor& tensor = file_.tensors()[i];
-    if (used_[i] || FollowsFromMetadata(tensor.name)) continue;
+    if (used_[i] || FollowsFromMetadata(tensor.name) ||
+        IsOfAnotherPart(tensor.name)) {
+      continue;
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         "unused tensor ", QuoteForMessage(tensor.name), ": ",
         tensor.file->path(), ": this architecture has no place for it: the ",

@@ -54,7 +54,8 @@ class WeightReader : public TensorSource {
   // Names the first tensor of the file that was never taken. Tables of plain
   // RoPE frequencies that old converters stored in every block do not count
   // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the
-  // metadata.
+  // metadata. Nor do those of an encoder of pictures or sound (`v.*`, `a.*`,
+  // `mm.*`), which no text passes through.
   absl::Status CheckAllUsed() const override;
 
  private:

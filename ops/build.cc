@@ -44,6 +44,10 @@ ValueId GraphBuilder::Matmul(ValueId x, ValueId weight) {
   return Node(kMatmulOp, {x, weight});
 }
 
+ValueId GraphBuilder::ConcatRows(std::vector<ValueId> weights) {
+  return Node(kConcatRowsOp, std::move(weights));
+}
+
 ValueId GraphBuilder::Add(ValueId a, ValueId b) { return Node(kAddOp, {a, b}); }
 
 ValueId GraphBuilder::Mul(ValueId a, ValueId b) { return Node(kMulOp, {a, b}); }

@@ -55,6 +55,8 @@ class GraphBuilder {
   ValueId Softcap(ValueId x, double cap);  // cap * tanh(x / cap)
   ValueId Silu(ValueId x);
   ValueId Gelu(ValueId x, GeluApproximation approximation);
+  // Of weights: one below the other.
+  ValueId ConcatRows(std::vector<ValueId> weights);
   ValueId Rope(ValueId x, ValueId positions, const RopeOptions& options);
   ValueId KvWrite(ValueId state, ValueId x, ValueId positions,
                   ValueId sequence);

@@ -1,10 +1,10 @@
-// One loop for all quantised types over decode_block.h, and a table by type.
+// One loop for all quantised types over ops/formats, and a table by type.
 
 #include "ops/dequantize.h"
 
 #include <cstring>
 
-#include "ops/kernels/decode_block.h"
+#include "ops/formats/formats.h"
 #include "ops/kernels/half.h"
 
 namespace weft {
@@ -41,22 +41,12 @@ struct Row {
   DequantizeFunction function;
 };
 
-constexpr Row kTable[] = {
-    {DType::kF32, CopyF32},
-    {DType::kF16, Widen<F16ToF32>},
-    {DType::kBF16, Widen<BF16ToF32>},
-    {DType::kQ4_0, Dequantize<BlockQ4_0>},
-    {DType::kQ4_1, Dequantize<BlockQ4_1>},
-    {DType::kQ5_0, Dequantize<BlockQ5_0>},
-    {DType::kQ5_1, Dequantize<BlockQ5_1>},
-    {DType::kQ8_0, Dequantize<BlockQ8_0>},
-    {DType::kQ2_K, Dequantize<BlockQ2_K>},
-    {DType::kQ3_K, Dequantize<BlockQ3_K>},
-    {DType::kQ4_K, Dequantize<BlockQ4_K>},
-    {DType::kQ5_K, Dequantize<BlockQ5_K>},
-    {DType::kQ6_K, Dequantize<BlockQ6_K>},
-    {DType::kIQ4_NL, Dequantize<BlockIQ4_NL>},
-    {DType::kIQ4_XS, Dequantize<BlockIQ4_XS>},
+constexpr Row kTable[] = {{DType::kF32, CopyF32},
+                          {DType::kF16, Widen<F16ToF32>},
+                          {DType::kBF16, Widen<BF16ToF32>},
+#define WEFT_ROW(TYPE, ...) {DType::k##TYPE, Dequantize<Block##TYPE>},
+                          WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROW)
+#undef WEFT_ROW
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Rows of any stored type as float32, exactly as the format defines them.
 //
 // Reference functions and the embedding read weights through this. The rounding
-// of quantised types is that of ops/kernels/decode_block.h: scale * q, then
+// of quantised types is that of ops/formats/format.h: scale * q, then
 // minus min, each a float32 operation. F16 and BF16 widen exactly. Thread-safe.
 #pragma once
 

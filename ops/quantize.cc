@@ -3,10 +3,11 @@
 #include "ops/quantize.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "ops/quantize/families.h"
+#include "ops/formats/formats.h"
 
 namespace weft {
 namespace {
@@ -17,28 +18,36 @@ constexpr float kLargestF16 = 65504.0f;
 constexpr float kLargestBF16 = 0x1.fep127f;
 constexpr float kLargestF32 = std::numeric_limits<float>::max();
 
+void CopyF32(const float* src, void* dst, int64_t n) {
+  std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+}
+
+template <uint16_t (*narrow)(float)>
+void Narrow(const float* src, void* dst, int64_t n) {
+  char* bytes = static_cast<char*>(dst);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint16_t value = narrow(src[i]);
+    std::memcpy(bytes + 2 * i, &value, sizeof(value));
+  }
+}
+
+template <class Block>
+void Encode(const float* src, void* dst, int64_t n) {
+  quantize::EncodeRow(src, static_cast<Block*>(dst), n);
+}
+
 struct Row {
   DType type;
   void (*function)(const float* src, void* dst, int64_t n);
   float largest;
 };
 
-constexpr Row kTable[] = {
-    {DType::kF32, quantize::ToF32, kLargestF32},
-    {DType::kF16, quantize::ToF16, kLargestF16},
-    {DType::kBF16, quantize::ToBF16, kLargestBF16},
-    {DType::kQ4_0, quantize::ToQ4_0, kLargestF16},
-    {DType::kQ4_1, quantize::ToQ4_1, kLargestF16},
-    {DType::kQ5_0, quantize::ToQ5_0, kLargestF16},
-    {DType::kQ5_1, quantize::ToQ5_1, kLargestF16},
-    {DType::kQ8_0, quantize::ToQ8_0, kLargestF16},
-    {DType::kQ2_K, quantize::ToQ2_K, kLargestF16},
-    {DType::kQ3_K, quantize::ToQ3_K, kLargestF16},
-    {DType::kQ4_K, quantize::ToQ4_K, kLargestF16},
-    {DType::kQ5_K, quantize::ToQ5_K, kLargestF16},
-    {DType::kQ6_K, quantize::ToQ6_K, kLargestF16},
-    {DType::kIQ4_NL, quantize::ToIQ4_NL, kLargestF16},
-    {DType::kIQ4_XS, quantize::ToIQ4_XS, kLargestF16},
+constexpr Row kTable[] = {{DType::kF32, CopyF32, kLargestF32},
+                          {DType::kF16, Narrow<F32ToF16>, kLargestF16},
+                          {DType::kBF16, Narrow<F32ToBF16>, kLargestBF16},
+#define WEFT_ROW(TYPE, ...) {DType::k##TYPE, Encode<Block##TYPE>, kLargestF16},
+                          WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROW)
+#undef WEFT_ROW
 };
 
 }  // namespace

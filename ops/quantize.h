@@ -1,6 +1,6 @@
 // Rows of float32 as any stored type, with as little error as the type allows.
 //
-// The searches (ops/quantize/fit.h) minimise squared error without knowledge of
+// The searches (ops/formats/fit.h) minimise squared error without knowledge of
 // the activations. Deterministic: the same row gives the same bytes on every
 // machine. Thread-safe.
 #pragma once

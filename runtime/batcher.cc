@@ -22,6 +22,10 @@ void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
       sequence);
 }
 
+// What a step waits for masks at most when nobody else has anything to do; then
+// it looks for news.
+constexpr absl::Duration kMaskWait = absl::Milliseconds(2);
+
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
 }
@@ -31,16 +35,18 @@ int64_t Left(const Sequence& sequence) {
 Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
     : engine_(engine),
       options_(options),
-      vocabulary_size_(engine->plan().model.vocabulary_size),
+      encoder_(engine->plan().model.encoder),
+      columns_(engine->plan().model.output_columns()),
       max_tokens_(engine->plan().max_tokens()),
-      capacity_(
-          std::min(engine->plan().context(),
-                   int64_t{engine->cache().pool().pages()} * kPageTokens)),
+      capacity_(std::min({engine->plan().context(),
+                          int64_t{engine->cache().pool().pages()} * kPageTokens,
+                          encoder_ ? max_tokens_ : engine->plan().context()})),
       prefix_cache_(&engine->cache()) {
-  for (int thread = 0; thread < engine->threads(); ++thread) {
-    scratch_.emplace_back(static_cast<int32_t>(vocabulary_size_));
-  }
   const int32_t slots = engine->cache().pool().slots();
+  for (int i = 0; i < std::min(engine->threads(), encoder_ ? 1 : slots); ++i) {
+    scratch_.emplace_back(
+        static_cast<int32_t>(engine->plan().model.vocabulary_size));
+  }
   for (int32_t slot = slots - 1; slot >= 0; --slot) {
     free_slots_.push_back(slot);
   }
@@ -51,9 +57,10 @@ Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
   ids_.reserve(max_tokens_);
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
-  output_rows_.reserve(slots);
+  const int64_t wanted = encoder_ ? max_tokens_ : slots;
+  output_rows_.reserve(wanted);
   choosing_.reserve(slots);
-  logits_.resize(slots * vocabulary_size_);
+  logits_.resize(wanted * columns_);
   stats_.slots = slots;
   stats_.pages = engine->cache().pool().pages();
   for (const KvState& state : engine->cache().states()) {
@@ -70,12 +77,17 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
   if (!options_.prefix_cache) {
     request->scope = static_cast<uint64_t>(request->id);
   }
+  request->share =
+      shares_.Join(request->request.client, request->request.task, request->id,
+                   static_cast<int64_t>(request->sequences.size()));
   for (const auto& sequence : request->sequences) {
     waiting_.push_back(sequence.get());
   }
   requests_.push_back(std::move(request));
   RequestState* const added = requests_.back().get();
-  if (added->request.max_tokens == 0) FinishAll(added, FinishReason::kLength);
+  if (added->request.max_tokens == 0 && !encoder_) {
+    FinishAll(added, FinishReason::kLength);
+  }
 }
 
 void Batcher::Cancel(RequestId id) {
@@ -86,14 +98,19 @@ void Batcher::Cancel(RequestId id) {
 
 void Batcher::Step() {
   EndLateRequests();
+  ChangeTurns();
   Admit();
-  FindPages();
+  if (!encoder_) FindPages();
   ShareRows();
   TakePages();
-  if (!running_.empty()) {
+  const bool any =
+      std::any_of(running_.begin(), running_.end(),
+                  [](const Sequence* sequence) { return sequence->rows > 0; });
+  if (!any && !running_.empty()) mask_maker_.Wait(kMaskWait);
+  if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
-    if (status.ok()) ChooseTokens();
+    if (status.ok()) encoder_ ? PoolVectors() : ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
     const double seconds =
         std::chrono::duration<double>(step_end_ - start).count();
@@ -114,19 +131,55 @@ void Batcher::EndLateRequests() {
   }
 }
 
-void Batcher::Admit() {
-  size_t i = 0;
-  while (i < waiting_.size() && !free_slots_.empty()) {
-    Sequence* const sequence = waiting_[i];
-    // The other choices find the pages of the prompt when the first has run it.
-    if (sequence->choice > 0 && !sequence->request->prompt_done) {
-      ++i;
+// Gives the slots of those that have had their turn to those that deserve them
+// more; the oldest keeps its own.
+void Batcher::ChangeTurns() {
+  // Now and then is often enough, and looking at a long queue takes time.
+  if (stats_.steps % 8 != 0 || !free_slots_.empty() || waiting_.empty()) return;
+  const Sequence* next = NextWaiting();
+  for (size_t i = running_.size() - 1; i > 0 && next != nullptr; --i) {
+    Sequence* const running = running_[i];
+    // What it costs at most, to run all its tokens again, must be worth it.
+    const int64_t turn =
+        std::max(FairShare::kTurnTokens,
+                 static_cast<int64_t>(running->tokens.size()) / 8);
+    if (running->turn < turn ||
+        !FairShare::MayReplace(next->request->share, running->request->share) ||
+        !HasRoomFor(*next, running)) {
       continue;
     }
-    TakePrompt(sequence);
+    GiveWay(running);
+    Admit();
+    next = NextWaiting();
+  }
+}
+
+// Whose turn it is; null: nobody's now.
+Sequence* Batcher::NextWaiting() const {
+  Sequence* next = nullptr;
+  for (Sequence* sequence : waiting_) {
+    // The other choices find the pages of the prompt when the first has run it.
+    if (sequence->choice > 0 && !sequence->request->prompt_done) continue;
+    // Who is older than all that run goes first, or it might wait for ever.
+    if (next == nullptr &&
+        (running_.empty() || Older(*sequence, *running_.front()))) {
+      return sequence;
+    }
+    if (next == nullptr ||
+        FairShare::Precedes(sequence->request->share, next->request->share)) {
+      next = sequence;
+    }
+  }
+  return next;
+}
+
+void Batcher::Admit() {
+  while (!free_slots_.empty()) {
+    Sequence* const sequence = NextWaiting();
     // Nobody overtakes, or a long prompt might wait for ever.
-    if (!HasRoomFor(*sequence)) break;
-    waiting_.erase(waiting_.begin() + i);
+    if (sequence == nullptr || !HasRoomFor(*sequence)) return;
+    TakePrompt(sequence);
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), sequence));
     Start(sequence);
   }
 }
@@ -134,29 +187,51 @@ void Batcher::Admit() {
 // Only now, so that what waits takes little memory; and room for the text, so
 // that steps allocate nothing.
 void Batcher::TakePrompt(Sequence* sequence) const {
-  if (!sequence->tokens.empty()) return;
   const Request& request = sequence->request->request;
-  const int64_t prompt = static_cast<int64_t>(request.prompt_tokens.size());
-  const int64_t room = capacity_ - prompt;
-  sequence->tokens.reserve(prompt + (request.max_tokens < 0
-                                         ? room
-                                         : std::min(request.max_tokens, room)));
-  sequence->tokens = request.prompt_tokens;
+  if (sequence->tokens.empty()) {
+    sequence->prompt = static_cast<int64_t>(request.prompt_tokens.size());
+  }
+  // All that a context holds, and one that was drawn from it.
+  int64_t most = capacity_ + 1;
+  if (encoder_) {
+    most = sequence->prompt;
+  } else if (request.max_tokens >= 0 &&
+             request.max_tokens < most - sequence->prompt) {
+    most = sequence->prompt + request.max_tokens;
+  }
+  sequence->tokens.reserve(most);
+  if (sequence->tokens.empty()) sequence->tokens = request.prompt_tokens;
 }
 
-bool Batcher::HasRoomFor(const Sequence& sequence) const {
+bool Batcher::FitsStep(const Sequence& sequence) const {
+  if (!encoder_) return true;
+  size_t tokens = sequence.request->request.prompt_tokens.size();
+  for (const Sequence* running : running_) tokens += running->tokens.size();
+  return static_cast<int64_t>(tokens) <= max_tokens_;
+}
+
+// Whether there are pages for it, beside those that run, but for `without`.
+bool Batcher::HasRoomFor(const Sequence& sequence,
+                         const Sequence* without) const {
   if (running_.empty()) return true;
+  if (!FitsStep(sequence)) return false;
   const PagePool& pool = engine_->cache().pool();
+  const std::vector<int32_t>& tokens =
+      sequence.tokens.empty() ? sequence.request->request.prompt_tokens
+                              : sequence.tokens;
   const PrefixCache::Prefix prefix =
-      prefix_cache_.Find(sequence.request->scope, sequence.tokens);
-  const int64_t available =
+      prefix_cache_.Find(sequence.request->scope, tokens);
+  int64_t available =
       int64_t{pool.free_pages()} + pool.idle_pages() - prefix.idle;
   int64_t wanted =
-      PagesForTokens(static_cast<int64_t>(sequence.tokens.size()) + 1) -
-      prefix.pages;
+      PagesForTokens(static_cast<int64_t>(tokens.size()) + 1) - prefix.pages;
   // Those that run have not all pages of their prompts yet; and soon one more
   // each, or what is let in now gives way at once.
   for (const Sequence* running : running_) {
+    if (running == without) {
+      available += pool.held_pages(running->slot);
+      continue;
+    }
     wanted += PagesForTokens(static_cast<int64_t>(running->tokens.size())) -
               pool.held_pages(running->slot) + 1;
   }
@@ -168,7 +243,13 @@ void Batcher::Start(Sequence* sequence) {
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   sequence->computed = 0;
+  sequence->turn = 0;
+  FairShare::Started(request->share);
   InsertByAge(&running_, sequence);
+  if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
+    sequence->mask_asked = true;
+    mask_maker_.Add(&sequence->mask);
+  }
   if (request->started) return;
   request->started = true;
   --unstarted_;
@@ -242,6 +323,10 @@ bool Batcher::WaitsForOlder(size_t index) const {
 }
 
 void Batcher::ShareRows() {
+  if (encoder_) {
+    for (Sequence* sequence : running_) sequence->rows = Left(*sequence);
+    return;
+  }
   left_.clear();
   int64_t single = 0;
   bool writing = false;
@@ -258,7 +343,9 @@ void Batcher::ShareRows() {
   share_.resize(left_.size());
   ShareBudget(left_, budget, absl::MakeSpan(share_));
   for (size_t i = 0; i < running_.size(); ++i) {
-    running_[i]->rows = Left(*running_[i]) == 1 ? 1 : share_[i];
+    Sequence& sequence = *running_[i];
+    const bool sits_out = sequence.late_mask && !sequence.mask.ready();
+    sequence.rows = Left(sequence) != 1 ? share_[i] : sits_out ? 0 : 1;
   }
 }
 
@@ -291,12 +378,14 @@ void Batcher::GiveWay(Sequence* sequence) {
   sequence->once_computed =
       std::max(sequence->once_computed, sequence->computed);
   GiveSlotBack(sequence);
+  sequence->tokens.shrink_to_fit();
   InsertByAge(&waiting_, sequence);
   ++stats_.preemptions;
   ++sequence->request->usage.preemptions;
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
+  FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
   free_slots_.push_back(sequence->slot);
   running_.erase(std::find(running_.begin(), running_.end(), sequence));
@@ -309,28 +398,56 @@ absl::Status Batcher::RunRows() {
   slots_.clear();
   output_rows_.clear();
   choosing_.clear();
-  for (Sequence* sequence : running_) {
-    for (int64_t i = 0; i < sequence->rows; ++i) {
-      const int64_t position = sequence->computed + i;
-      ids_.push_back(sequence->tokens[position]);
-      positions_.push_back(static_cast<int32_t>(position));
-      slots_.push_back(sequence->slot);
-    }
-    if (sequence->rows > 0 && sequence->rows == Left(*sequence)) {
-      output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
-      choosing_.push_back(sequence);
-    }
-  }
+  for (Sequence* sequence : running_) AddRows(sequence);
   // A step wants at least one.
   if (output_rows_.empty()) {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
   }
   const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
   WEFT_RETURN_IF_ERROR(engine_->executor().Run(batch));
+  rows_end_ = std::chrono::steady_clock::now();
+  DropLateMasks();
   for (Sequence* sequence : running_) {
+    if (sequence->rows == 0) continue;
     WEFT_RETURN_IF_ERROR(CountRows(sequence));
   }
   return absl::OkStatus();
+}
+
+// The last row of those whose mask is not there runs again when it is: what it
+// writes to the cache are the same bits. Nobody waits but those who would run
+// for nothing.
+void Batcher::DropLateMasks() {
+  const auto is_late = [](const Sequence* sequence) {
+    return !sequence->mask.ready();
+  };
+  if (!choosing_.empty() && choosing_.size() == running_.size() &&
+      std::all_of(choosing_.begin(), choosing_.end(), is_late)) {
+    mask_maker_.Wait(kMaskWait);
+  }
+  mask_maker_.SetShared(running_.front()->request != running_.back()->request);
+  for (Sequence*& sequence : choosing_) {
+    sequence->late_mask = is_late(sequence);
+    if (!sequence->late_mask) continue;
+    --sequence->rows;
+    sequence = nullptr;
+  }
+}
+
+// Those of this step, and which of their results are wanted: of a text the last
+// one's, of an encoder's all.
+void Batcher::AddRows(Sequence* sequence) {
+  const bool whole = sequence->rows > 0 && sequence->rows == Left(*sequence);
+  for (int64_t i = 0; i < sequence->rows; ++i) {
+    const int64_t position = sequence->computed + i;
+    if (encoder_ || (whole && i + 1 == sequence->rows)) {
+      output_rows_.push_back(static_cast<int32_t>(ids_.size()));
+    }
+    ids_.push_back(sequence->tokens[position]);
+    positions_.push_back(static_cast<int32_t>(position));
+    slots_.push_back(sequence->slot);
+  }
+  if (whole) choosing_.push_back(sequence);
 }
 
 // The rows are computed now: counts them, and lets others find them in their
@@ -338,21 +455,25 @@ absl::Status Batcher::RunRows() {
 absl::Status Batcher::CountRows(Sequence* sequence) {
   const int64_t begin = sequence->computed;
   const int64_t end = begin + sequence->rows;
-  const int64_t prompt =
-      static_cast<int64_t>(sequence->request->request.prompt_tokens.size());
+  const int64_t prompt = sequence->prompt;
+  RequestState* const request = sequence->request;
   const int64_t again = std::clamp(sequence->once_computed, begin, end);
   stats_.recomputed_tokens += again - begin;
   stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
   sequence->computed = end;
-  if (sequence->choice == 0 && end >= prompt) {
-    sequence->request->prompt_done = true;
+  sequence->turn += end - begin;
+  FairShare::Served(request->share, end - begin);
+  if (sequence->choice == 0 && end >= prompt && !request->prompt_done) {
+    request->prompt_done = true;
+    request->usage.prompt_seconds =
+        std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
+  if (encoder_) return absl::OkStatus();
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
-    absl::Status s =
-        prefix_cache_.Add(sequence->slot, sequence->request->scope,
+    WEFT_RETURN_IF_ERROR(
+        prefix_cache_.Add(sequence->slot, request->scope,
                           absl::MakeConstSpan(sequence->tokens)
-                              .first(std::min((page + 1) * kPageTokens, end)));
-    if (!s.ok()) return s;
+                              .first(std::min((page + 1) * kPageTokens, end))));
   }
   return absl::OkStatus();
 }

@@ -10,9 +10,21 @@
 // sequence that had to give way, and one that found tokens in the prefix cache
 // differ only in numbers.
 //
+// Masks of constraints are made on another thread (mask_maker.h). A sequence
+// runs beside that; when its mask is not there in time, its logits are dropped,
+// and it sits out steps until the mask is there.
+//
 // A sequence whose next page, or the rest of whose prompt but the last token,
 // an older one is just computing waits for it, so a prompt that many bring at
 // the same time runs once.
+//
+// An encoder's text runs whole in one step, and what comes out is pooled: such
+// a step takes the texts whose turn it is as long as there is room.
+//
+// Turns: of those that wait the oldest of all goes first, then whoever has had
+// least (fair_share.h). Where all slots are taken, a running sequence that has
+// had its turn gives way to one that deserves the slot more; its pages stay in
+// the cache while there is room, so it soon goes on.
 //
 // Room for pages: when none is free, those that nobody holds are given up;
 // after that, the youngest running sequence gives way. The oldest never does,
@@ -22,9 +34,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/fair_share.h"
+#include "runtime/nan_logits.h"
+#include "runtime/mask_maker.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/scheduler_stats.h"
 #include "runtime/sequence.h"
@@ -63,9 +79,13 @@ class Batcher {
 
  private:
   void EndLateRequests();
+  void ChangeTurns();
+  Sequence* NextWaiting() const;
   void Admit();
   void TakePrompt(Sequence* sequence) const;
-  bool HasRoomFor(const Sequence& sequence) const;
+  bool HasRoomFor(const Sequence& sequence,
+                  const Sequence* without = nullptr) const;
+  bool FitsStep(const Sequence& sequence) const;
   void Start(Sequence* sequence);
   void FindPages();
   absl::Status AttachPages(size_t index);
@@ -77,13 +97,21 @@ class Batcher {
   void GiveWay(Sequence* sequence);
   void GiveSlotBack(Sequence* sequence);
   absl::Status RunRows();
+  void DropLateMasks();
+  void AddRows(Sequence* sequence);
   absl::Status CountRows(Sequence* sequence);
   void UpdateGauges();
 
   // `status` is that of RunRows.
   void TakeTokens(const absl::Status& status);
   void ChooseTokens();
+  void ChooseToken(int64_t row, ChooserScratch* scratch);
+  void PoolVectors();
   void TakeToken(Sequence* sequence);
+  void TakeVector(Sequence* sequence);
+  bool Shift(Sequence* sequence);
+  void WarnOfNans(const NanLogits& nans);
+  void Log(const std::string& line) const;
   void CountToken(Sequence* sequence);
   void Finish(Sequence* sequence, FinishReason reason,
               absl::Status status = absl::OkStatus());
@@ -91,10 +119,12 @@ class Batcher {
 
   Engine* const engine_;
   const SchedulerOptions options_;
-  const int64_t vocabulary_size_;
+  const bool encoder_;
+  const int64_t columns_;     // of an output row
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;
   PrefixCache prefix_cache_;
+  FairShare shares_;
 
   std::vector<std::unique_ptr<RequestState>> requests_;
   std::vector<Sequence*> waiting_;  // oldest first
@@ -102,16 +132,19 @@ class Batcher {
   std::vector<Sequence*> news_;     // with events that are not told yet
   std::vector<int32_t> free_slots_;
   int64_t unstarted_ = 0;
-  SteadyTime step_end_;
+  SteadyTime rows_end_, step_end_;  // of the last step
+  bool warned_of_nans_ = false;
   SchedulerStats stats_;
 
-  std::vector<ChooserScratch> scratch_;  // by thread
+  std::vector<ChooserScratch> scratch_;  // of those that choose side by side
+  MaskMaker mask_maker_;
 
   // Of the step; reused, so that a step allocates nothing.
   std::vector<int64_t> left_, share_;
   std::vector<int32_t> ids_, positions_, slots_, output_rows_;
-  std::vector<Sequence*> choosing_;  // by output row
-  std::vector<float> logits_;        // [slots][vocabulary]
+  // By output row; null where the mask is not there.
+  std::vector<Sequence*> choosing_;
+  std::vector<float> logits_;  // [rows that are wanted][columns]
 };
 
 }  // namespace weft

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "ops/pooling.h"
 #include "runtime/batcher.h"
 
 namespace weft {
@@ -13,29 +15,96 @@ double Seconds(SteadyTime from, SteadyTime to) {
 
 }  // namespace
 
+// Every part has its scratch memory, so there may be fewer than threads.
 void Batcher::ChooseTokens() {
-  const auto choose = [this](int64_t begin, int64_t end, int thread) {
-    for (int64_t row = begin; row < end; ++row) {
-      Sequence* const sequence = choosing_[row];
-      sequence->choice_status = sequence->chooser.Choose(
-          absl::MakeConstSpan(logits_).subspan(row * vocabulary_size_,
-                                               vocabulary_size_),
-          sequence->tokens, sequence->generated, &scratch_[thread],
-          &sequence->token);
+  const int64_t rows = static_cast<int64_t>(choosing_.size());
+  const int64_t parts = std::min(rows, static_cast<int64_t>(scratch_.size()));
+  const auto choose = [this, rows, parts](int64_t begin, int64_t end, int) {
+    for (int64_t part = begin; part < end; ++part) {
+      for (int64_t row = part; row < rows; row += parts) {
+        ChooseToken(row, &scratch_[part]);
+      }
     }
   };
-  engine_->thread_pool().ParallelFor(static_cast<int64_t>(choosing_.size()),
-                                     choose);
+  engine_->thread_pool().ParallelFor(parts, choose);
+}
+
+void Batcher::ChooseToken(int64_t row, ChooserScratch* scratch) {
+  Sequence* const sequence = choosing_[row];
+  if (sequence == nullptr) return;
+  const absl::Span<float> logits =
+      absl::MakeSpan(logits_).subspan(row * columns_, columns_);
+  sequence->nans = MaskNans(logits);
+  sequence->choice_status = CheckSomeLeft(sequence->nans, columns_);
+  if (!sequence->choice_status.ok()) return;
+  sequence->choice_status = sequence->chooser.Choose(
+      logits, sequence->tokens, sequence->generated, scratch, &sequence->token);
+}
+
+void Batcher::PoolVectors() {
+  absl::Span<const float> rows = logits_;
+  for (Sequence* sequence : choosing_) {
+    Pooler pooler(engine_->plan().model.pooling, columns_);
+    for (int64_t i = 0; i < sequence->rows; ++i) {
+      pooler.Add(rows.first(columns_));
+      rows.remove_prefix(columns_);
+    }
+    sequence->event.embedding = pooler.Result();
+  }
 }
 
 void Batcher::TakeTokens(const absl::Status& status) {
   if (status.ok()) {
-    for (Sequence* sequence : choosing_) TakeToken(sequence);
+    for (Sequence* sequence : choosing_) {
+      if (sequence == nullptr) continue;
+      encoder_ ? TakeVector(sequence) : TakeToken(sequence);
+    }
     return;
   }
   while (!running_.empty()) {
     Finish(running_.back(), FinishReason::kError, status);
   }
+}
+
+void Batcher::TakeVector(Sequence* sequence) {
+  std::vector<float>& vector = sequence->event.embedding;
+  for (const float x : vector) {
+    if (x == x) continue;
+    vector.clear();
+    Finish(sequence, FinishReason::kError,
+           absl::InternalError(
+               "the text has no vector: its numbers are NaN: the model or its "
+               "weights are broken"));
+    return;
+  }
+  Finish(sequence, FinishReason::kEmbedded);
+}
+
+// Forgets tokens so that the text can go on; false where it is to end.
+bool Batcher::Shift(Sequence* sequence) {
+  const Request& request = sequence->request->request;
+  if (request.overflow == ContextOverflow::kStop) return false;
+  const int64_t keep = std::min(request.shift_keep, capacity_ / 2);
+  const int64_t newest = (capacity_ - keep) / 2;
+  std::vector<int32_t>& tokens = sequence->tokens;
+  // What was drawn from the full context is the last, and has not run.
+  tokens.erase(tokens.begin() + keep, tokens.end() - 1 - newest);
+  prefix_cache_.Release(sequence->slot).IgnoreError();
+  sequence->prompt = 0;
+  sequence->computed = 0;
+  sequence->once_computed = keep + newest;
+  ++stats_.context_shifts;
+  return true;
+}
+
+void Batcher::WarnOfNans(const NanLogits& nans) {
+  if (nans.count == 0 || warned_of_nans_) return;
+  warned_of_nans_ = true;
+  Log(NanWarning(nans, columns_));
+}
+
+void Batcher::Log(const std::string& line) const {
+  if (options_.log) options_.log(line);
 }
 
 void Batcher::TakeToken(Sequence* sequence) {
@@ -46,6 +115,7 @@ void Batcher::TakeToken(Sequence* sequence) {
     Finish(sequence, FinishReason::kError, std::move(status));
     return;
   }
+  WarnOfNans(sequence->nans);
   CountToken(sequence);
   FinishReason reason;
   if (sequence->chooser.Ends(token.id, &reason)) {
@@ -69,10 +139,16 @@ void Batcher::TakeToken(Sequence* sequence) {
     Finish(sequence, FinishReason::kStopString);
   } else if (sequence->generated == request.max_tokens) {
     Finish(sequence, FinishReason::kLength);
-  } else if (static_cast<int64_t>(sequence->tokens.size()) == capacity_) {
+  } else if (static_cast<int64_t>(sequence->tokens.size()) > capacity_ &&
+             !Shift(sequence)) {
     Finish(sequence, FinishReason::kContext);
-  } else if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
-    news_.push_back(sequence);
+  } else {
+    if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
+      news_.push_back(sequence);
+    }
+    if (sequence->chooser.constraint() != nullptr) {
+      mask_maker_.Add(&sequence->mask);
+    }
   }
 }
 
@@ -95,6 +171,11 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   if (reason != FinishReason::kStopString) {
     sequence->output.Finish(&sequence->event);
   }
+  mask_maker_.Remove(&sequence->mask);
+  // Errors of what was asked are the asker's alone.
+  if (reason == FinishReason::kError && !absl::IsInvalidArgument(status)) {
+    Log(absl::StrCat("request ", request->id, " failed: ", status.message()));
+  }
   sequence->finished = true;
   sequence->event.finished = true;
   sequence->event.reason = reason;
@@ -106,6 +187,7 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
     waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), sequence),
                    waiting_.end());
   }
+  shares_.Leave(request->share);
   if (sequence->choice == 0) request->prompt_done = true;
   request->failed = request->failed || reason == FinishReason::kError;
   request->cancelled = request->cancelled ||

@@ -49,7 +49,7 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
     WEFT_RETURN_IF_ERROR(CheckPassName(name));
   }
   PipelineOptions pipeline;
-  pipeline.passes.kernels = {options.isa, options.f16_compute, options.matmul};
+  pipeline.passes.kernels = {options.isa, options.f16_compute};
   pipeline.passes.planner = options.planner;
   pipeline.disabled = options.disabled_passes;
   pipeline.stop_after = stop_after;

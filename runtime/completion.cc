@@ -11,13 +11,24 @@ namespace {
 // Gathers events until the last.
 class Gatherer {
  public:
-  explicit Gatherer(int choices) { completion_.choices.resize(choices); }
+  // Of a single text the memory is taken now, so that its tokens take none.
+  Gatherer(const Request& request, int64_t capacity, EventCallback callback)
+      : callback_(std::move(callback)) {
+    completion_.choices.resize(std::clamp(request.choices, 0, kMaxChoices));
+    const int64_t most = request.max_tokens < 0
+                             ? capacity
+                             : std::min(request.max_tokens, capacity);
+    if (completion_.choices.size() != 1) return;
+    completion_.choices[0].tokens.reserve(most);
+    completion_.choices[0].text.reserve(most * kBytesPerToken);
+  }
 
   std::future<absl::StatusOr<Completion>> result() {
     return promise_.get_future();
   }
 
   void Take(const Event& event) {
+    if (callback_) callback_(event);
     ChoiceResult& choice = completion_.choices[event.choice];
     choice.text += event.text;
     choice.tokens.insert(choice.tokens.end(), event.tokens.begin(),
@@ -25,6 +36,7 @@ class Gatherer {
     if (!event.finished) return;
     choice.reason = event.reason;
     choice.stop_string = event.stop_string;
+    choice.embedding = event.embedding;
     status_.Update(event.status);
     if (!event.last) return;
     completion_.usage = event.usage;
@@ -36,6 +48,10 @@ class Gatherer {
   }
 
  private:
+  // Of usual vocabularies, rather too many than too few.
+  static constexpr int64_t kBytesPerToken = 6;
+
+  EventCallback callback_;
   Completion completion_;
   absl::Status status_;
   std::promise<absl::StatusOr<Completion>> promise_;
@@ -86,9 +102,10 @@ bool EventQueue::done() const {
 }
 
 absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
-    Scheduler& scheduler, Request request, RequestId* id) {
-  const auto gatherer =
-      std::make_shared<Gatherer>(std::clamp(request.choices, 0, kMaxChoices));
+    Scheduler& scheduler, Request request, EventCallback callback,
+    RequestId* id) {
+  const auto gatherer = std::make_shared<Gatherer>(
+      request, scheduler.capacity(), std::move(callback));
   std::future<absl::StatusOr<Completion>> result = gatherer->result();
   WEFT_ASSIGN_OR_RETURN(
       RequestId submitted,
@@ -99,10 +116,12 @@ absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
   return result;
 }
 
-absl::StatusOr<Completion> Complete(Scheduler& scheduler, Request request) {
-  auto result = SubmitForResult(scheduler, std::move(request));
-  if (!result.ok()) return result.status();
-  return result->get();
+absl::StatusOr<Completion> Complete(Scheduler& scheduler, Request request,
+                                    EventCallback callback) {
+  WEFT_ASSIGN_OR_RETURN(
+      auto result,
+      SubmitForResult(scheduler, std::move(request), std::move(callback)));
+  return result.get();
 }
 
 }  // namespace weft

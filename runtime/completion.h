@@ -2,6 +2,10 @@
 // and all at once.
 //
 //   auto result = weft::Complete(*scheduler, std::move(request));  // waits
+//   auto result = weft::Complete(*scheduler, std::move(request),
+//                                [](const weft::Event& event) {
+//                                  std::cout << event.text << std::flush;
+//                                });
 //
 //   auto queue = std::make_shared<weft::EventQueue>();
 //   auto id = scheduler->Submit(std::move(request), queue->Callback());
@@ -51,6 +55,7 @@ struct ChoiceResult {
   std::vector<GeneratedToken> tokens;
   FinishReason reason = FinishReason::kLength;
   int stop_string = -1;
+  std::vector<float> embedding;  // of Request::embed
 };
 
 struct Completion {
@@ -59,11 +64,14 @@ struct Completion {
 };
 
 // Submits and gives the whole result later. Errors of Submit at once; the
-// future's are those of the sequences (kError).
+// future's are those of the sequences (kError). `callback`, if there is one, is
+// called with each event as well, as the scheduler does it.
 absl::StatusOr<std::future<absl::StatusOr<Completion>>> SubmitForResult(
-    Scheduler& scheduler, Request request, RequestId* id = nullptr);
+    Scheduler& scheduler, Request request, EventCallback callback = nullptr,
+    RequestId* id = nullptr);
 
 // The same, and waits. Not from a callback.
-absl::StatusOr<Completion> Complete(Scheduler& scheduler, Request request);
+absl::StatusOr<Completion> Complete(Scheduler& scheduler, Request request,
+                                    EventCallback callback = nullptr);
 
 }  // namespace weft

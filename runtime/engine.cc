@@ -12,7 +12,6 @@
 #include "runtime/arena.h"
 #include "runtime/cpus.h"
 #include "runtime/memory.h"
-#include "text/stream_decoder.h"
 
 namespace weft {
 namespace {
@@ -26,7 +25,9 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
                          int threads, const std::string& path) {
   if (options.force) return absl::OkStatus();
   const int64_t need =
-      MemoryOf(plan, options.sequences, options.sequences, options.kv_pages)
+      MemoryOf(plan, options.sequences,
+               plan.model.encoder ? plan.max_tokens() : options.sequences,
+               options.kv_pages)
           .peak(threads);
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
@@ -57,20 +58,6 @@ ModelOptions DefaultModelOptions() {
   ModelOptions options;
   options.compile.isa = DetectIsa();
   return options;
-}
-
-const char* Name(StopReason reason) {
-  switch (reason) {
-    case StopReason::kEndOfText:
-      return "eos";
-    case StopReason::kLength:
-      return "length";
-    case StopReason::kContext:
-      return "context";
-    case StopReason::kCancelled:
-      break;
-  }
-  return "cancelled";
 }
 
 Engine::~Engine() = default;
@@ -168,115 +155,6 @@ absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);
-}
-
-// In steps, so that Cancel is heard during long prompts.
-absl::Status Engine::Prefill(Session& session,
-                             absl::Span<const int32_t> tokens) {
-  while (!tokens.empty() && !cancelled_.load(std::memory_order_relaxed)) {
-    const absl::Span<const int32_t> part =
-        tokens.subspan(0, plan_->max_tokens());
-    WEFT_RETURN_IF_ERROR(session.Append(part));
-    tokens.remove_prefix(part.size());
-  }
-  return absl::OkStatus();
-}
-
-// Makes room in a full context. kContext when the request does not want that.
-absl::StatusOr<StopReason> Engine::Shift(const GenerateRequest& request,
-                                         Session& session) {
-  const int64_t size = static_cast<int64_t>(session.tokens().size());
-  const int64_t keep = std::min(request.shift_keep, size / 2);
-  const int64_t newest = (size - keep) / 2;
-  if (request.overflow == ContextOverflow::kStop || newest < 1) {
-    return StopReason::kContext;
-  }
-  std::vector<int32_t> kept(session.tokens().begin(),
-                            session.tokens().begin() + keep);
-  kept.insert(kept.end(), session.tokens().end() - newest,
-              session.tokens().end());
-  WEFT_RETURN_IF_ERROR(session.Truncate(0));
-  WEFT_RETURN_IF_ERROR(Prefill(session, kept));
-  return StopReason::kLength;
-}
-
-absl::StatusOr<GenerateResult> Engine::Generate(const GenerateRequest& request,
-                                                const TextCallback& callback) {
-  WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
-  const absl::MutexLock lock(&mutex_);
-  cancelled_.store(false, std::memory_order_relaxed);
-  GenerateResult result;
-  result.prompt_tokens = request.prompt_tokens;
-  if (!request.prompt.empty() || request.prompt_tokens.empty()) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
-                          tokenizer_->Encode(request.prompt, request.encode,
-                                             &result.bos_in_prompt));
-    result.prompt_tokens = std::move(ids);
-  }
-  if (result.prompt_tokens.empty()) {
-    return absl::InvalidArgumentError(
-        "the prompt has no tokens: this vocabulary adds no BOS: give a text");
-  }
-  const int64_t prompt = static_cast<int64_t>(result.prompt_tokens.size());
-  if (prompt > plan_->context()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "prompt is too long: ", prompt, " tokens: the context has ",
-        plan_->context(), " positions: shorten it or choose a larger context"));
-  }
-  WEFT_ASSIGN_OR_RETURN(
-      Sampler sampler,
-      Sampler::Create(request.sampling,
-                      static_cast<int32_t>(plan_->model.vocabulary_size)));
-
-  Session session(*plan_, executor_.get(), cache_.get(), 0);
-  auto start = std::chrono::steady_clock::now();
-  WEFT_RETURN_IF_ERROR(Prefill(session, result.prompt_tokens));
-  result.prefill_seconds = Seconds(start);
-
-  start = std::chrono::steady_clock::now();
-  std::vector<int32_t> history = result.prompt_tokens;
-  // What fits into the context without a shift: no allocation until then.
-  const int64_t expected =
-      std::clamp<int64_t>(request.max_tokens, 0, session.room());
-  history.reserve(history.size() + expected);
-  result.tokens.reserve(expected);
-  StreamDecoder decoder(*tokenizer_, {true, true});
-  const auto emit = [&](const std::string& text) {
-    result.text += text;
-    return text.empty() || !callback || callback(text);
-  };
-  result.stop_reason = StopReason::kLength;
-  while (static_cast<int64_t>(result.tokens.size()) < request.max_tokens) {
-    if (cancelled_.load(std::memory_order_relaxed)) {
-      result.stop_reason = StopReason::kCancelled;
-      break;
-    }
-    WEFT_ASSIGN_OR_RETURN(int32_t token,
-                          sampler.Sample(session.logits(), history));
-    if (request.stop_at_end_of_text && tokenizer_->IsEndOfGeneration(token)) {
-      result.stop_reason = StopReason::kEndOfText;
-      break;
-    }
-    result.tokens.push_back(token);
-    history.push_back(token);
-    WEFT_ASSIGN_OR_RETURN(std::string text, decoder.Push(token));
-    if (!emit(text)) {
-      result.stop_reason = StopReason::kCancelled;
-      break;
-    }
-    if (static_cast<int64_t>(result.tokens.size()) == request.max_tokens) break;
-    if (session.room() == 0) {
-      WEFT_ASSIGN_OR_RETURN(StopReason reason, Shift(request, session));
-      if (reason == StopReason::kContext) {
-        result.stop_reason = StopReason::kContext;
-        break;
-      }
-    }
-    WEFT_RETURN_IF_ERROR(session.Append(absl::MakeConstSpan(&token, 1)));
-  }
-  emit(decoder.Finish());
-  result.decode_seconds = Seconds(start);
-  return result;
 }
 
 }  // namespace weft

@@ -60,9 +60,8 @@ std::vector<KernelUse> KernelUses(const Graph& graph,
       if (const KernelRow* row = FindKernel(use.kernel)) {
         use.summation = row->summation();
       }
-      use.refused = Refused(
-          {graph, node, {options.isa, options.f16_compute, options.matmul}},
-          use.kernel);
+      use.refused = Refused({graph, node, {options.isa, options.f16_compute}},
+                            use.kernel);
       uses.push_back(std::move(use));
     }
     KernelUse& all = uses[it->second];

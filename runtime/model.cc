@@ -5,10 +5,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "loaders/vocabulary.h"
 #include "models/default_model.h"
 #include "runtime/plan_needs.h"
+#include "runtime/sampler.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -136,6 +138,26 @@ absl::StatusOr<Plan> CompileSource(const std::string& path,
   return CompileAgain(*model, source, file->plan.options);
 }
 
+// What a model suggests of sampling beyond what there is.
+void WarnOfSuggestions(const ModelConfig& config, const ModelOptions& options) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : config.suggested_sampling) {
+    if (value == 0) continue;
+    const auto fields = SuggestedFields();
+    if (std::none_of(fields.begin(), fields.end(),
+                     [&, &key = key](const SuggestedField& field) {
+                       return field.key == key;
+                     })) {
+      unknown.push_back(QuoteForMessage(key));
+    }
+  }
+  if (unknown.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  unknown.resize(std::min(unknown.size(), kMostNamed));
+  options.warn(absl::StrCat("the model suggests sampling that weft does not ",
+                            "have: ", absl::StrJoin(unknown, ", ")));
+}
+
 ModelReference SourceOf(const GgufFile& file, const ModelOptions& options,
                         int64_t context) {
   ModelReference source;
@@ -168,6 +190,12 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   GraphOptions graph_options = options.graph;
   graph_options.tokens = options.compile.buckets.back();
   WEFT_ASSIGN_OR_RETURN(LoadedGraph loaded, BuildGraph(file, graph_options));
+  if (options.warn) {
+    for (const std::string& warning : loaded.config.warnings) {
+      options.warn(warning);
+    }
+    WarnOfSuggestions(loaded.config, options);
+  }
   WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file));
   const int64_t loaded_context = loaded.graph.bounds.context;
   WEFT_ASSIGN_OR_RETURN(
@@ -180,10 +208,8 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   model.name = config.name;
   model.context_length = config.context_length;
   model.embedding_length = config.embedding_length;
-  model.block_count = config.block_count;
-  model.feed_forward_length = config.feed_forward_length;
-  model.head_count = config.head_count;
-  model.head_count_kv = config.head_count_kv;
+  model.hyper_parameters = DescribeConfig(config);
+  model.suggested_sampling = config.suggested_sampling;
   model.vocabulary_size = config.vocabulary_size;
   model.file_bytes = file.file_bytes();
   model.encoder = config.encoder;

@@ -80,17 +80,15 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   int64_t page = 0;
   for (int64_t bytes : StatePageBytes(last)) page += bytes;
   memory.kv_per_token = page / kPageTokens;
-  if (sequences > 1 || kv_pages > 0) {
-    // Prompt and text, and the prompt as it was asked.
-    memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context();
-    memory.thread_batching =
-        kSamplingBytesPerToken * plan.model.vocabulary_size;
-  }
+  memory.sequences = sequences;
+  memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
   if (kv_pages == 0) {
     kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * sequences;
   }
   memory.kv = page * kv_pages;
-  if (memory.batching > 0) memory.batching += PrefixCache::BytesFor(kv_pages);
+  // Prompt and text, and the prompt as it was asked.
+  memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context() +
+                    PrefixCache::BytesFor(kv_pages);
   memory.logits = logit_rows * plan.model.output_columns() * 4;
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;

@@ -7,6 +7,7 @@
 // copies of a plan. Thread-safe for readers.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,12 +28,11 @@ namespace weft {
 struct CompileOptions {
   Isa isa = Isa::kRef;  // the cap
   F16Compute f16_compute = F16Compute::kF32;
-  MatmulChoice matmul = MatmulChoice::kOwn;
   std::set<std::string> disabled_passes;
   PlanStrategy planner = PlanStrategy::kSearch;
   // Largest steps that get a graph of their own, ascending. Steps of more
   // tokens than the last are cut.
-  std::vector<int64_t> buckets = {1, 8, 64, 256, 512};
+  std::vector<int64_t> buckets = {1, 2, 8, 32, 64, 256, 512};
 };
 
 struct TensorInfo {
@@ -50,10 +50,6 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t context_length = 0;  // as the model allows
   int64_t embedding_length = 0;
-  int64_t block_count = 0;
-  int64_t feed_forward_length = 0;
-  int64_t head_count = 0;
-  int64_t head_count_kv = 0;
   int64_t vocabulary_size = 0;
   int64_t file_bytes = 0;
   // Gives a vector for each token in place of logits, of all tokens of a text
@@ -61,6 +57,12 @@ struct ModelInfo {
   bool encoder = false;
   Pooling pooling = Pooling::kNone;
   std::vector<TensorInfo> tensors;
+  // To be shown: the loader's description of what it read, one number each or
+  // one per block.
+  std::vector<std::pair<std::string, std::vector<double>>> hyper_parameters;
+  // What the model's authors suggest (SuggestedFields of sampler.h), by the key
+  // of the model file.
+  std::map<std::string, double> suggested_sampling;
 
   // What a step gives: the output's name, and its numbers per row.
   const char* output() const { return encoder ? "hidden" : "logits"; }
@@ -114,22 +116,23 @@ struct PlanMemory {
   int64_t kv_per_token = 0;    // of one sequence
   int64_t kv = 0;              // of all pages
   int64_t logits = 0;          // rows that a step may ask for
-  // What a scheduler of several sequences keeps: their tokens, which pages hold
-  // what; and for each thread, what tokens are chosen in.
+  // What a scheduler keeps: the sequences' tokens, which pages hold what; and
+  // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
-  int64_t thread_batching = 0;
+  int64_t choosing = 0;
+  int64_t sequences = 1;
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + (thread_scratch + thread_batching) * threads + kv +
-           logits + batching + tokenizer + program;
+    return weights + arena + thread_scratch * threads + kv + logits + batching +
+           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
+           program;
   }
 };
 
 // `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
-// contexts for all of them. Several sequences, or pages that are given, are
-// those of a scheduler (scheduler.h), whose queue is not counted: 4 bytes for
-// each token of a prompt that waits.
+// contexts for all of them. The queue of a scheduler (scheduler.h) is not
+// counted: 4 bytes for each token of a prompt or text that waits.
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
                     int64_t kv_pages = 0);
 

@@ -1,16 +1,19 @@
 #include "runtime/plan_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/sized_output.h"
+#include "base/output_file.h"
 #include "base/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -78,10 +81,9 @@ std::string Serialize(const PlanProto& header) {
 // --- Writing.
 
 // A file with room for the header and the weights, still empty.
-absl::StatusOr<SizedOutput> CreateFile(const std::string& path,
-                                       size_t header_bytes,
-                                       int64_t weight_bytes,
-                                       Preamble* preamble) {
+absl::StatusOr<OutputFile> CreateFile(const std::string& path,
+                                      size_t header_bytes, int64_t weight_bytes,
+                                      Preamble* preamble) {
   if (header_bytes > kMaxHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot write plan: ", path, ": a header of ", header_bytes,
@@ -95,12 +97,14 @@ absl::StatusOr<SizedOutput> CreateFile(const std::string& path,
       RoundUp(static_cast<int64_t>(sizeof(Preamble) + header_bytes),
               weight_bytes >= kHugeFrom ? kHugePageBytes : kPageBytes));
   preamble->weights_bytes = static_cast<uint64_t>(weight_bytes);
-  return SizedOutput::Create(
-      path, static_cast<int64_t>(preamble->weights_start) + weight_bytes);
+  WEFT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  WEFT_RETURN_IF_ERROR(file.Resize(
+      static_cast<int64_t>(preamble->weights_start) + weight_bytes));
+  return file;
 }
 
 absl::Status Finish(const std::string& header, Preamble preamble,
-                    SizedOutput* file) {
+                    OutputFile* file) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(header.data());
   preamble.xxh3 = ChecksumOf(preamble, bytes);
   absl::Status s = file->Write(
@@ -257,11 +261,15 @@ absl::Status CheckLayouts(const Graph& graph, const std::string& path) {
 }  // namespace
 
 bool IsPlanFile(const std::string& path) {
-  // Not through a mapping: the path may be of a pipe or a directory.
-  std::ifstream stream(path, std::ios::binary);
+  // A pipe must not be waited for: MappedFile::Open says what it is.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return false;
+  struct stat info;
   char start[8] = {};
-  return stream.read(start, sizeof(start)) &&
-         absl::string_view(start, sizeof(start)) == kMagic;
+  const bool read = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
+                    pread(file, start, sizeof(start), 0) == sizeof(start);
+  close(file);
+  return read && absl::string_view(start, sizeof(start)) == kMagic;
 }
 
 absl::Status SavePlan(const Plan& plan, const std::string& path,
@@ -282,7 +290,7 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
   }
   Preamble preamble;
   WEFT_ASSIGN_OR_RETURN(
-      SizedOutput file,
+      OutputFile file,
       CreateFile(path, header.ByteSizeLong(), TotalBytes(jobs), &preamble));
   // Each thread makes one weight at a time in memory of its own.
   int64_t largest = 0;
@@ -325,7 +333,7 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
   WriteReference(reference, &header);
   const std::string bytes = Serialize(header);
   Preamble preamble;
-  WEFT_ASSIGN_OR_RETURN(SizedOutput file,
+  WEFT_ASSIGN_OR_RETURN(OutputFile file,
                         CreateFile(path, bytes.size(), 0, &preamble));
   return Finish(bytes, preamble, &file);
 }

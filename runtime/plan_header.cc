@@ -1,6 +1,8 @@
 #include "runtime/plan_header.h"
 
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -23,10 +25,16 @@ void WriteModel(const ModelInfo& model, ModelInfoProto* proto) {
   proto->set_parameters(model.parameters);
   proto->set_context_length(model.context_length);
   proto->set_embedding_length(model.embedding_length);
-  proto->set_block_count(model.block_count);
-  proto->set_feed_forward_length(model.feed_forward_length);
-  proto->set_head_count(model.head_count);
-  proto->set_head_count_kv(model.head_count_kv);
+  for (const auto& [name, values] : model.hyper_parameters) {
+    NumbersProto* out = proto->add_hyper_parameters();
+    out->set_name(name);
+    out->mutable_values()->Add(values.begin(), values.end());
+  }
+  for (const auto& [name, value] : model.suggested_sampling) {
+    NumbersProto* out = proto->add_suggested_sampling();
+    out->set_name(name);
+    out->add_values(value);
+  }
   proto->set_vocabulary_size(model.vocabulary_size);
   proto->set_file_bytes(model.file_bytes);
   proto->set_encoder(model.encoder);
@@ -47,10 +55,17 @@ absl::Status ReadModel(const ModelInfoProto& proto, ModelInfo* model) {
   model->parameters = proto.parameters();
   model->context_length = proto.context_length();
   model->embedding_length = proto.embedding_length();
-  model->block_count = proto.block_count();
-  model->feed_forward_length = proto.feed_forward_length();
-  model->head_count = proto.head_count();
-  model->head_count_kv = proto.head_count_kv();
+  for (const NumbersProto& row : proto.hyper_parameters()) {
+    model->hyper_parameters.emplace_back(
+        row.name(),
+        std::vector<double>(row.values().begin(), row.values().end()));
+  }
+  for (const NumbersProto& row : proto.suggested_sampling()) {
+    if (row.values_size() != 1 || !std::isfinite(row.values(0))) {
+      return Bad("suggested_sampling", "an entry is not one number");
+    }
+    model->suggested_sampling.emplace(row.name(), row.values(0));
+  }
   model->vocabulary_size = proto.vocabulary_size();
   model->file_bytes = proto.file_bytes();
   model->encoder = proto.encoder();
@@ -82,7 +97,6 @@ void WriteOptions(const CompileOptions& options, CompileOptionsProto* proto) {
   proto->set_planner(Name(options.planner));
   for (int64_t tokens : options.buckets) proto->add_buckets(tokens);
   proto->set_f16_as_bf16(options.f16_compute == F16Compute::kBF16);
-  proto->set_matmul_onednn(options.matmul == MatmulChoice::kOneDnn);
 }
 
 absl::Status ReadOptions(const CompileOptionsProto& proto,
@@ -94,7 +108,6 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
   }
   options->isa = *isa;
   if (proto.f16_as_bf16()) options->f16_compute = F16Compute::kBF16;
-  if (proto.matmul_onednn()) options->matmul = MatmulChoice::kOneDnn;
   for (const std::string& pass : proto.disabled_passes()) {
     if (absl::Status s = CheckPassName(pass); !s.ok()) {
       return Bad("disabled passes", s.message());

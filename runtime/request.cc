@@ -24,6 +24,8 @@ const char* Name(FinishReason reason) {
       return "length";
     case FinishReason::kContext:
       return "context";
+    case FinishReason::kEmbedded:
+      return "embedded";
     case FinishReason::kDeadline:
       return "deadline";
     case FinishReason::kCancelled:

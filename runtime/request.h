@@ -24,9 +24,24 @@ inline constexpr int kMaxTopLogprobs = 100;
 inline constexpr int kMaxStopStrings = 64;
 inline constexpr int64_t kMaxStopBytes = 1024;  // of one stop string
 
+// What becomes of a text that fills the context.
+enum class ContextOverflow {
+  kStop,
+  // Keeps the first tokens (attention sinks; Xiao et al. 2023,
+  // arXiv:2309.17453) and the newest half of the rest, and runs the kept ones
+  // again at their new positions: what follows is to the bit what follows a
+  // prompt of these tokens, penalties included.
+  kShift,
+};
+
 struct Request {
   // At least one, all within the vocabulary (Tokenizer::Encode).
   std::vector<int32_t> prompt_tokens;
+  // Encoders, and only they, are asked for the prompt's vector
+  // (Event::embedding): nothing is generated, and of the fields below only
+  // those about time, turns and the number of choices, which is 1, have a
+  // meaning.
+  bool embed = false;
   // Most tokens of each choice; below 0: until the text ends or the context is
   // full.
   int64_t max_tokens = 100;
@@ -50,6 +65,8 @@ struct Request {
   bool stop_at_end_of_text = true;
   // Control tokens print nothing in `text`.
   bool skip_special = true;
+  ContextOverflow overflow = ContextOverflow::kStop;
+  int64_t shift_keep = 4;  // first tokens that kShift keeps
   // Below 0: no log-probabilities; else of each token, and of this many most
   // probable ones. All are of the model's own softmax, before bias, constraint,
   // penalties and temperature.
@@ -61,6 +78,10 @@ struct Request {
   // Cached pages are shared only among requests of one scope: give tenants that
   // must not learn of each other's prompts, by their time, scopes of their own.
   uint64_t cache_scope = 0;
+  // Whose turn it is (fair_share.h): clients get equal shares of the model, and
+  // a client's tasks equal shares of the client's. Requests of one number
+  // share; a task of 0 is this request alone.
+  uint64_t client = 0, task = 0;
 };
 
 // The seed that choice `index` of a request draws with.
@@ -71,7 +92,8 @@ enum class FinishReason {
   kStopToken,   // one of Request::stop_tokens
   kStopString,  // one of Request::stop_strings
   kLength,      // max_tokens
-  kContext,     // prompt and text fill the context
+  kContext,     // the context is full; the last token was drawn from it
+  kEmbedded,    // Request::embed: the vector is there
   kDeadline,    // Request::deadline passed
   kCancelled,   // Cancel, or the scheduler was drained or destroyed
   kError,       // Event::status says what
@@ -93,6 +115,7 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t preemptions = 0;
   double queue_seconds = 0;        // from Submit until it first ran
+  double prompt_seconds = 0;       // from Submit until the prompt had run
   double first_token_seconds = 0;  // from Submit until the first token
 };
 
@@ -106,7 +129,10 @@ struct Event {
   // told: end-of-text and stop tokens, and tokens that lie wholly in a stop
   // string.
   std::vector<GeneratedToken> tokens;
-  // The choice's last event; the four below are meant for it.
+  // With kEmbedded: the prompt's vector, pooled as the model says (its mean
+  // where it does not), not normalised.
+  std::vector<float> embedding;
+  // The choice's last event; the three below are meant for it.
   bool finished = false;
   FinishReason reason = FinishReason::kLength;
   int stop_string = -1;  // which of them, with kStopString

@@ -26,20 +26,29 @@ absl::Status CheckId(absl::string_view field, int32_t id,
       absl::StrCat("a token of the vocabulary, below ", vocabulary_size));
 }
 
+absl::Status CheckKind(const Request& request, const ModelInfo& model) {
+  if (request.embed == model.encoder) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "invalid request: embed: ", model.architecture,
+      model.encoder ? " is an encoder and generates nothing: ask for a vector"
+                    : " is no encoder and has no vectors to give"));
+}
+
 }  // namespace
 
-absl::Status CheckRequest(const Request& request, int32_t vocabulary_size,
+absl::Status CheckRequest(const Request& request, const ModelInfo& model,
                           int64_t capacity) {
+  WEFT_RETURN_IF_ERROR(CheckKind(request, model));
+  const int32_t vocabulary_size = static_cast<int32_t>(model.vocabulary_size);
   const int64_t prompt = static_cast<int64_t>(request.prompt_tokens.size());
   if (prompt == 0) {
     return absl::InvalidArgumentError(
         "invalid request: prompt_tokens: none: this vocabulary may add no BOS, "
         "give a text");
   }
-  if (prompt + 1 > capacity) {
+  if (prompt > capacity) {
     return absl::OutOfRangeError(absl::StrCat(
-        "prompt is too long: ", prompt, " tokens and one to generate: the ",
-        "context has ", capacity,
+        "prompt is too long: ", prompt, " tokens: the context has ", capacity,
         " positions: shorten it or choose a larger context"));
   }
   for (const int32_t id : request.prompt_tokens) {
@@ -53,9 +62,13 @@ absl::Status CheckRequest(const Request& request, int32_t vocabulary_size,
     return FieldError("min_tokens", request.min_tokens,
                       absl::StrCat("at most max_tokens, ", request.max_tokens));
   }
-  if (request.choices < 1 || request.choices > kMaxChoices) {
+  const int most_choices = request.embed ? 1 : kMaxChoices;
+  if (request.choices < 1 || request.choices > most_choices) {
     return FieldError("choices", request.choices,
-                      absl::StrCat("1 to ", kMaxChoices));
+                      absl::StrCat("1 to ", most_choices));
+  }
+  if (request.shift_keep < 0) {
+    return FieldError("shift_keep", request.shift_keep, "0 or above");
   }
   if (request.logprobs > kMaxTopLogprobs) {
     return FieldError("logprobs", request.logprobs,

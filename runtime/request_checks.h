@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/plan.h"
 #include "runtime/request.h"
 #include "text/tokenizer.h"
 
 namespace weft {
 
-// kInvalidArgument: a field out of range, with its name; kOutOfRange: the
-// prompt and one more token are above `capacity`.
-absl::Status CheckRequest(const Request& request, int32_t vocabulary_size,
+// kInvalidArgument: a field out of range, with its name, or another kind of
+// request than the model's; kOutOfRange: the prompt is above `capacity`.
+absl::Status CheckRequest(const Request& request, const ModelInfo& model,
                           int64_t capacity);
 
 // The vocabulary's end-of-text tokens.

@@ -47,6 +47,36 @@ absl::Status NothingToDraw() {
 
 }  // namespace
 
+static int32_t NearestInteger(double value) {
+  return static_cast<int32_t>(
+      std::clamp(value, double{std::numeric_limits<int32_t>::min()},
+                 double{std::numeric_limits<int32_t>::max()}));
+}
+
+absl::Span<const SuggestedField> SuggestedFields() {
+  static constexpr SuggestedField kFields[] = {
+      {"temp", "temperature",
+       [](SamplingOptions* o, double v) {
+         o->temperature = static_cast<float>(v);
+       }},
+      {"top_k", "top_k",
+       [](SamplingOptions* o, double v) { o->top_k = NearestInteger(v); }},
+      {"top_p", "top_p",
+       [](SamplingOptions* o, double v) { o->top_p = static_cast<float>(v); }},
+      {"min_p", "min_p",
+       [](SamplingOptions* o, double v) { o->min_p = static_cast<float>(v); }},
+      {"penalty_repeat", "repeat_penalty",
+       [](SamplingOptions* o, double v) {
+         o->repeat_penalty = static_cast<float>(v);
+       }},
+      {"penalty_last_n", "repeat_window",
+       [](SamplingOptions* o, double v) {
+         o->repeat_window = NearestInteger(v);
+       }},
+  };
+  return kFields;
+}
+
 absl::Status ValidateSampling(const SamplingOptions& options) {
   // Written so that NaN fails.
   const auto finite = [](float x) { return x > -kInfinity && x < kInfinity; };

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace weft {
@@ -46,6 +47,14 @@ struct SamplingOptions {
 
 // Errors name the field, its value and what is allowed.
 absl::Status ValidateSampling(const SamplingOptions& options);
+
+// A field that the authors of a model may suggest in its file.
+struct SuggestedField {
+  absl::string_view key;   // behind `general.sampling.`: "temp"
+  absl::string_view name;  // here and in requests: "temperature"
+  void (*set)(SamplingOptions* options, double value);
+};
+absl::Span<const SuggestedField> SuggestedFields();
 
 // One that may be drawn.
 struct Candidate {

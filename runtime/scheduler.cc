@@ -135,7 +135,7 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
 
 absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                                                   EventCallback callback) {
-  WEFT_RETURN_IF_ERROR(CheckRequest(request, vocabulary_size_, capacity_));
+  WEFT_RETURN_IF_ERROR(CheckRequest(request, engine_->plan().model, capacity_));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
                         MakeState(std::move(request), std::move(callback)));
 
@@ -226,10 +226,8 @@ void Scheduler::Impl::Loop() {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
     std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
-  absl::Status valid = CheckGenerates(engine->plan());
-  if (!valid.ok()) return valid;
-  valid = CheckOptions(*engine, engine->cache().pool().slots(), options);
-  if (!valid.ok()) return valid;
+  WEFT_RETURN_IF_ERROR(
+      CheckOptions(*engine, engine->cache().pool().slots(), options));
   return std::unique_ptr<Scheduler>(
       new Scheduler(std::make_unique<Impl>(std::move(engine), options)));
 }

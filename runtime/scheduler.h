@@ -24,6 +24,12 @@
 // gives its pages back and is computed again later. A request that was accepted
 // is never given up for want of memory.
 //
+// Slots go around among clients and their requests (fair_share.h): who brings
+// many delays others as if they were one. The oldest text never gives way.
+//
+// Of an encoder requests are texts whose vectors are wanted (Request::embed): a
+// step runs as many whole texts as it has room for.
+//
 // A request's tokens and log-probabilities are the same to the bit whatever
 // else runs, whatever is cached, however prompts are cut, and however often it
 // had to give way.
@@ -36,6 +42,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -52,10 +59,14 @@ struct SchedulerOptions {
   int64_t prefill_tokens = 64;
   // The same while no text is being written. 0: as many as a step takes.
   int64_t prefill_tokens_alone = 0;
-  // Requests that may wait; choices count each. More are refused.
+  // Requests that may wait; more are refused.
   int64_t queue_limit = 1024;
   // Keep pages of prompts and texts for later requests while memory is free.
   bool prefix_cache = true;
+  // Told, in one line, of what the owner should know: requests that end since
+  // something is broken, and once of logits that are no numbers. Called as
+  // callbacks are.
+  std::function<void(const std::string& line)> log;
 };
 
 // `event` is valid during the call.
@@ -64,8 +75,7 @@ using EventCallback = std::function<void(const Event& event)>;
 class Scheduler {
  public:
   // Takes the engine, so that nothing else runs on it. Errors: options out of
-  // range; more slots than a step of the plan takes tokens; a plan that is no
-  // language model's.
+  // range; more slots than a step of the plan takes tokens.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(
       std::unique_ptr<Engine> engine, const SchedulerOptions& options);
 
@@ -77,8 +87,9 @@ class Scheduler {
 
   const Engine& engine() const;
   const Tokenizer& tokenizer() const { return engine().tokenizer(); }
-  // The most tokens that prompt and text may have together: the context, or
-  // what all pages hold if that is less.
+  // The most tokens that can be run of a prompt and its text together: the
+  // context, or what all pages hold if that is less; of an encoder's text,
+  // what a step takes. One more can be drawn after the last.
   int64_t capacity() const;
 
   // Returns at once. Every request that is accepted ends with one event that is
@@ -86,8 +97,8 @@ class Scheduler {
   // the same event). The callback may be called before Submit returns. It is
   // destroyed after the last event.
   // Errors, then there are no events: kInvalidArgument, a field out of range;
-  // kOutOfRange, the prompt and one more token are above capacity() (names both
-  // numbers); kResourceExhausted, the queue is full (names both numbers);
+  // kOutOfRange, the prompt is above capacity() (names both numbers);
+  // kResourceExhausted, the queue is full (names both numbers);
   // kUnavailable, Drain has begun.
   absl::StatusOr<RequestId> Submit(Request request, EventCallback callback);
 

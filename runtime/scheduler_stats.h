@@ -54,6 +54,7 @@ struct SchedulerStats {
   int64_t generated_tokens = 0;
   int64_t prefix_hit_tokens = 0;  // not run, since cached
   int64_t preemptions = 0;
+  int64_t context_shifts = 0;
   double busy_seconds = 0;  // inside steps
 
   LatencyHistogram queue_time;   // Submit to the first step

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "runtime/choice_output.h"
+#include "runtime/fair_share.h"
+#include "runtime/nan_logits.h"
+#include "runtime/mask_maker.h"
 #include "runtime/request.h"
 #include "runtime/scheduler.h"
 #include "runtime/token_chooser.h"
@@ -25,22 +28,33 @@ struct Sequence {
       : request(request),
         choice(choice),
         chooser(std::move(chooser)),
-        output(std::move(output)) {}
+        output(std::move(output)),
+        mask(this->chooser.constraint()) {}
 
   RequestState* request;
   int choice;
   TokenChooser chooser;
   ChoiceOutput output;
 
-  std::vector<int32_t> tokens;  // prompt and text; none before it starts
-  int64_t generated = 0;        // of them, text
-  int32_t slot = -1;            // of the KV cache; -1: waiting
-  int64_t computed = 0;         // tokens whose keys and values are there
-  int64_t once_computed = 0;    // the same before it had to give way
-  int64_t rows = 0;             // tokens that run in this step
+  // Prompt and text, none before it starts; after a shift, those that are kept.
+  std::vector<int32_t> tokens;
+  int64_t prompt = 0;         // of them, how many are the prompt's
+  int64_t generated = 0;      // since the prompt, shifts or not
+  int32_t slot = -1;          // of the KV cache; -1: waiting
+  int64_t computed = 0;       // tokens whose keys and values are there
+  int64_t once_computed = 0;  // the same before it had to give way
+  int64_t rows = 0;           // tokens that run in this step
+  int64_t turn = 0;           // tokens that ran since it got its slot
+
+  // The mask of the next token, where there is a constraint.
+  MaskMaker::Job mask;
+  bool mask_asked = false;  // for the first time
+  // It was not there when the logits were: without it, none are made again.
+  bool late_mask = false;
 
   // Chosen in this step.
   GeneratedToken token;
+  NanLogits nans;
   absl::Status choice_status;
 
   Event event;  // not told yet
@@ -53,6 +67,7 @@ struct RequestState {
   Request request;
   EventCallback callback;
   uint64_t scope = 0;  // of the prefix cache
+  FairShare::Member share;
   std::vector<std::unique_ptr<Sequence>> sequences;
   int64_t unfinished = 0;  // sequences
   int64_t untold = 0;      // sequences whose last event has not been told

@@ -46,6 +46,9 @@ class TokenChooser {
   // Tells the constraint of a token that the text goes on with.
   absl::Status Accept(int32_t token);
 
+  // Null if there is none.
+  TokenConstraint* constraint() const { return constraint_.get(); }
+
   // Whether this token ends the text, and if so, why.
   bool Ends(int32_t token, FinishReason* reason) const;
 

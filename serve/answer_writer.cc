@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "serve/json_fields.h"
 
 namespace weft {
 namespace {
@@ -29,11 +30,11 @@ AnswerWriter::AnswerWriter(AnswerKind kind, AnswerHead head,
 }
 
 json AnswerWriter::Logprobs(absl::Span<const GeneratedToken> tokens,
-                            std::string* bytes) const {
+                            int64_t* characters) const {
   if (!logprobs_) return nullptr;
   return kind_ == AnswerKind::kChat
              ? ChatLogprobs(*tokenizer_, tokens, top_)
-             : CompletionLogprobs(*tokenizer_, tokens, top_, bytes);
+             : CompletionLogprobs(*tokenizer_, tokens, top_, characters);
 }
 
 std::string AnswerWriter::Chunk(json choice) const {
@@ -95,7 +96,8 @@ std::string AnswerWriter::CompletionPart(int64_t index, const Event& event) {
   if (text.empty() && !tells_logprobs && !event.finished) return "";
   return Chunk(CompletionChoice(
       index, text,
-      tells_logprobs ? Logprobs(event.tokens, &choice.bytes) : json(nullptr),
+      tells_logprobs ? Logprobs(event.tokens, &choice.characters)
+                     : json(nullptr),
       event.finished
           ? absl::optional<std::string>(FinishName(event.reason, false))
           : absl::nullopt));
@@ -117,9 +119,20 @@ std::string AnswerWriter::End(const Usage& usage) const {
 void AnswerWriter::Add(int64_t index, const Event& event) {
   Choice& choice = choices_[index];
   choice.text += choice.reader.Push(event.text);
+  bytes_ += static_cast<int64_t>(event.text.size());
   if (logprobs_) {
-    choice.tokens.insert(choice.tokens.end(), event.tokens.begin(),
-                         event.tokens.end());
+    // As text at once: a tree takes some ten times as much.
+    const json lists = Logprobs(event.tokens, &choice.characters);
+    choice.logprobs.resize(lists.size());
+    size_t at = 0;
+    for (const json& list : lists) {
+      std::string& all = choice.logprobs[at++];
+      bytes_ -= static_cast<int64_t>(all.size());
+      for (const json& element : list) {
+        absl::StrAppend(&all, all.empty() ? "" : ",", JsonText(element));
+      }
+      bytes_ += static_cast<int64_t>(all.size());
+    }
   }
   if (!event.finished) return;
   ParsedAnswer rest = choice.reader.Finish();
@@ -128,24 +141,63 @@ void AnswerWriter::Add(int64_t index, const Event& event) {
   choice.finish = FinishName(event.reason, !choice.calls.empty());
 }
 
-json AnswerWriter::Whole(const Usage& usage) {
-  json list = json::array();
-  for (Choice& choice : choices_) {
-    const int64_t index = static_cast<int64_t>(list.size());
-    json logprobs = Logprobs(choice.tokens, &choice.bytes);
-    if (kind_ == AnswerKind::kChat) {
-      list.push_back(ChatChoice(index, {choice.text, choice.calls},
-                                std::move(logprobs), choice.finish));
-    } else {
-      list.push_back(CompletionChoice(index, choice.text, std::move(logprobs),
-                                      choice.finish));
+json AnswerWriter::WholeChoice(int64_t index) const {
+  const Choice& choice = choices_[index];
+  return kind_ == AnswerKind::kChat
+             ? ChatChoice(index, {choice.text, choice.calls}, nullptr,
+                          choice.finish)
+             : CompletionChoice(index, choice.text, nullptr, choice.finish);
+}
+
+void AnswerWriter::Whole(const Usage& usage, JsonStream* answer) const {
+  int64_t none = 0;
+  const json lists = Logprobs({}, &none);  // all empty, or null
+  const auto write_logprobs = [&](const std::vector<std::string>& elements) {
+    if (lists.is_null()) return answer->Value(lists);
+    answer->Open('{');
+    size_t at = 0;
+    for (const auto& list : lists.items()) {
+      answer->Key(list.key());
+      const size_t i = at++;
+      if (!list.value().is_array()) {
+        answer->Value(list.value());
+        continue;
+      }
+      answer->Open('[');
+      if (i < elements.size() && !elements[i].empty()) answer->Raw(elements[i]);
+      answer->Close();
     }
-  }
-  json answer = Answer(
+    answer->Close();
+  };
+  const json head = Answer(
       head_, kind_ == AnswerKind::kChat ? "chat.completion" : "text_completion",
-      std::move(list));
-  answer["usage"] = UsageJson(usage);
-  return answer;
+      json::array());
+  answer->Open('{');
+  for (const auto& field : head.items()) {
+    answer->Key(field.key());
+    if (field.key() != "choices") {
+      answer->Value(field.value());
+      continue;
+    }
+    answer->Open('[');
+    for (size_t i = 0; i < choices_.size() && !answer->broken(); ++i) {
+      answer->Open('{');
+      const json choice = WholeChoice(static_cast<int64_t>(i));
+      for (const auto& part : choice.items()) {
+        answer->Key(part.key());
+        if (part.key() == "logprobs") {
+          write_logprobs(choices_[i].logprobs);
+        } else {
+          answer->Value(part.value());
+        }
+      }
+      answer->Close();
+    }
+    answer->Close();
+  }
+  answer->Key("usage");
+  answer->Value(UsageJson(usage));
+  answer->Close();
 }
 
 }  // namespace weft

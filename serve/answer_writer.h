@@ -7,6 +7,7 @@
 
 #include "nlohmann/json.hpp"
 #include "runtime/request.h"
+#include "serve/json_stream.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/tool_calls.h"
@@ -32,24 +33,31 @@ class AnswerWriter {
 
   // The same for a whole answer: takes the event in.
   void Add(int64_t choice, const Event& event);
-  nlohmann::ordered_json Whole(const Usage& usage);
+  // What was taken in, about as long as the answer.
+  int64_t bytes() const { return bytes_; }
+  void Whole(const Usage& usage, JsonStream* answer) const;
 
  private:
   struct Choice {
     Choice(ToolCallReader reader, std::string echo)
-        : reader(std::move(reader)), text(std::move(echo)), bytes(text) {}
+        : reader(std::move(reader)),
+          text(std::move(echo)),
+          characters(Characters(text)) {}
 
     ToolCallReader reader;
-    std::string text;   // all that is said, echo included
-    std::string bytes;  // of the tokens so far, for text_offset
-    std::vector<GeneratedToken> tokens;
+    std::string text;    // all that is said, echo included
+    int64_t characters;  // of the tokens so far, for text_offset
+    // Of a whole answer: the elements of each list of log-probabilities, as
+    // JSON with commas between.
+    std::vector<std::string> logprobs;
     std::vector<ToolCall> calls;
     std::string finish;
     bool begun = false;
   };
 
   nlohmann::ordered_json Logprobs(absl::Span<const GeneratedToken> tokens,
-                                  std::string* bytes) const;
+                                  int64_t* characters) const;
+  nlohmann::ordered_json WholeChoice(int64_t index) const;
   std::string Chunk(nlohmann::ordered_json choice) const;
   std::string ChatPart(int64_t index, const Event& event);
   std::string CompletionPart(int64_t index, const Event& event);
@@ -60,6 +68,7 @@ class AnswerWriter {
   const bool logprobs_, stream_usage_;
   const int64_t top_;
   std::vector<Choice> choices_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace weft

@@ -69,6 +69,8 @@ Kind KindOf(int status) {
       return {413, "invalid_request_error", "body_too_large"};
     case 415:
       return {415, "invalid_request_error", "unsupported_media_type"};
+    case 417:
+      return {417, "invalid_request_error", "expectation_failed"};
     case 429:
       return KindOf(absl::StatusCode::kResourceExhausted);
     case 431:

@@ -18,11 +18,6 @@
 namespace weft {
 namespace {
 
-// How often a connection is asked whether its client is still there.
-constexpr absl::Duration kLook = absl::Milliseconds(50);
-// Nginx's number for a client that went before its answer.
-constexpr int kClientGone = 499;
-
 uint64_t Random64() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -50,6 +45,10 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model,
   if (fields.max_tokens < 0 &&
       limits.request.generated_tokens < model.capacity()) {
     request.max_tokens = limits.request.generated_tokens;
+  }
+  request.overflow = fields.overflow.value_or(limits.overflow);
+  if (request.overflow == ContextOverflow::kShift && request.max_tokens < 0) {
+    request.max_tokens = model.capacity();
   }
   request.min_tokens = fields.min_tokens;
   request.choices = static_cast<int>(fields.choices);
@@ -84,32 +83,24 @@ const char* ConstraintField(const Job& job) {
                                                      : "response_format";
 }
 
-// A choice that ended without being finished; `constraint` is the field of what
-// was not possible.
+// The event's failure, with the field `constraint` where that was not possible.
 absl::Status Failure(const Event& event, const char* constraint) {
-  if (!event.finished) return absl::OkStatus();
-  if (event.reason == FinishReason::kError) {
-    return absl::IsInvalidArgument(event.status) &&
-                   absl::StartsWith(event.status.message(), "grammar:")
-               ? FieldError(constraint, event.status.message())
-               : event.status;
-  }
-  if (event.reason == FinishReason::kCancelled) {
-    return absl::UnavailableError("the server is shutting down");
-  }
-  return absl::OkStatus();
+  const absl::Status status = EventError(event);
+  return absl::IsInvalidArgument(status) &&
+                 absl::StartsWith(status.message(), "grammar:")
+             ? FieldError(constraint, status.message())
+             : status;
 }
 
 // What an answer is made of while it is generated.
 class Answering {
  public:
   Answering(const ServedModel& model, const ServiceLimits& limits, Job job,
-            Connection* connection)
-      : generation_(model.scheduler.get(), limits.buffered_events),
+            const HttpCall& call)
+      : generation_(model.scheduler.get(), call, limits.buffered_events),
         writer_(MakeWriter(model, job)),
         choices_(job.fields.choices),
-        constraint_(ConstraintField(job)),
-        connection_(connection) {}
+        constraint_(ConstraintField(job)) {}
 
   absl::Status Start(std::vector<Request> requests) {
     return generation_.Start(std::move(requests));
@@ -117,15 +108,11 @@ class Answering {
 
   // The next events, or kCancelled when the client has gone.
   absl::StatusOr<std::vector<PromptEvent>> Next() {
-    while (true) {
-      absl::StatusOr<std::vector<PromptEvent>> events = generation_.Take(kLook);
-      if (!events.ok()) return events;
-      if (connection_->PeerGone()) return absl::CancelledError("client gone");
-      for (const PromptEvent& event : *events) {
-        WEFT_RETURN_IF_ERROR(Failure(event.event, constraint_));
-      }
-      if (!events->empty() || generation_.done()) return events;
+    WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation_.Next());
+    for (const PromptEvent& event : events) {
+      WEFT_RETURN_IF_ERROR(Failure(event.event, constraint_));
     }
+    return events;
   }
 
   int64_t ChoiceOf(const PromptEvent& event) const {
@@ -165,22 +152,26 @@ class Answering {
   AnswerWriter writer_;
   const int64_t choices_;
   const char* const constraint_;
-  Connection* connection_;
 };
 
-void AnswerWhole(Answering* answering, HttpCall* call) {
+void AnswerWhole(std::shared_ptr<Answering> answering, int64_t most,
+                 HttpCall* call) {
   while (!answering->done()) {
     absl::StatusOr<std::vector<PromptEvent>> events = answering->Next();
-    if (!events.ok()) {
-      ApiError error = ToApiError(events.status());
-      if (absl::IsCancelled(events.status())) error.status = kClientGone;
-      return call->Answer(error);
-    }
+    if (!events.ok()) return call->Answer(GenerationError(events.status()));
     for (const PromptEvent& event : *events) {
       answering->writer().Add(answering->ChoiceOf(event), event.event);
     }
+    if (answering->writer().bytes() > most) {
+      return call->Answer(ToApiError(FieldError(
+          "stream",
+          absl::StrCat("the answer has more than ", most,
+                       " bytes (--max-answer-bytes): ask for a stream"))));
+    }
   }
-  call->Answer(answering->writer().Whole(answering->usage()));
+  call->AnswerJson([answering](JsonStream* answer) {
+    answering->writer().Whole(answering->usage(), answer);
+  });
 }
 
 // More of a stream. False: the connection is to be closed.
@@ -213,22 +204,14 @@ bool WriteMore(Answering* answering, httplib::DataSink* sink) {
 // of its own.
 void AnswerStream(std::shared_ptr<Answering> answering, HttpCall* call) {
   absl::StatusOr<std::vector<PromptEvent>> first = answering->Next();
-  if (!first.ok()) {
-    ApiError error = ToApiError(first.status());
-    if (absl::IsCancelled(first.status())) error.status = kClientGone;
-    return call->Answer(error);
-  }
+  if (!first.ok()) return call->Answer(GenerationError(first.status()));
   answering->first = *std::move(first);
   call->response.set_header("Cache-Control", "no-cache");
   call->response.set_header("X-Accel-Buffering", "no");
-  const auto provider = [answering](size_t, httplib::DataSink& sink) {
-    return WriteMore(answering.get(), &sink);
-  };
-  if (call->request.version == "HTTP/1.0") {  // knows no chunks
-    call->response.set_content_provider("text/event-stream", provider);
-  } else {
-    call->response.set_chunked_content_provider("text/event-stream", provider);
-  }
+  call->AnswerInParts("text/event-stream",
+                      [answering](httplib::DataSink& sink) {
+                        return WriteMore(answering.get(), &sink);
+                      });
 }
 
 void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
@@ -241,13 +224,13 @@ void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
     if (!request.ok()) return call->Answer(ToApiError(request.status()));
     requests.push_back(*std::move(request));
   }
-  auto answering = std::make_shared<Answering>(model, limits, std::move(job),
-                                               &call->connection);
+  auto answering =
+      std::make_shared<Answering>(model, limits, std::move(job), *call);
   if (absl::Status s = answering->Start(std::move(requests)); !s.ok()) {
     return call->Answer(ToApiError(s));
   }
   if (stream) return AnswerStream(std::move(answering), call);
-  AnswerWhole(answering.get(), call);
+  AnswerWhole(std::move(answering), limits.answer_bytes, call);
 }
 
 absl::StatusOr<Job> CompletionJob(const ServedModel& model,
@@ -322,7 +305,7 @@ absl::StatusOr<std::vector<TextSegment>> RenderChat(
 
 void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call) {
-  if (model.scheduler == nullptr) return call->Answer(WritesNoText(model));
+  if (model.encoder()) return call->Answer(WritesNoText(model));
   absl::StatusOr<Job> job = CompletionJob(model, limits, call->body);
   if (!job.ok()) return call->Answer(ToApiError(job.status()));
   Run(model, limits, *std::move(job), call);
@@ -330,7 +313,7 @@ void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,
 
 void AnswerChat(const ServedModel& model, const ServiceLimits& limits,
                 HttpCall* call) {
-  if (model.scheduler == nullptr) return call->Answer(WritesNoText(model));
+  if (model.encoder()) return call->Answer(WritesNoText(model));
   absl::StatusOr<Job> job = ChatJob(model, limits, call->body);
   if (!job.ok()) return call->Answer(ToApiError(job.status()));
   Run(model, limits, *std::move(job), call);

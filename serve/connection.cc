@@ -11,14 +11,19 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
+#include "serve/chunked_body.h"
 
 namespace weft {
 namespace {
 
 // Chunked bodies have up to so much around each byte.
 constexpr int64_t kChunkOverhead = 8;
-constexpr absl::Duration kLingerTime = absl::Seconds(2);
+constexpr std::chrono::seconds kLingerTime(2);
+
+std::chrono::nanoseconds Length(absl::Duration duration) {
+  return absl::ToChronoNanoseconds(duration);
+}
 
 void NameAddress(const sockaddr_storage& address, std::string* ip, int* port) {
   char text[INET6_ADDRSTRLEN] = "";
@@ -43,20 +48,21 @@ Connection::Connection(int socket, const ConnectionLimits& limits)
 
 Connection::~Connection() { close(socket_); }
 
-bool Connection::WaitFor(short events, absl::Time deadline) const {
+bool Connection::WaitFor(short events, Clock::time_point deadline) const {
+  using std::chrono::milliseconds;
   while (true) {
-    const int64_t wait = std::max<int64_t>(
-        0, std::min<int64_t>(
-               absl::ToInt64Milliseconds(deadline - absl::Now()) + 1, 60000));
+    const Clock::duration left = deadline - Clock::now();
+    const int64_t wait = std::clamp<int64_t>(
+        std::chrono::duration_cast<milliseconds>(left).count() + 1, 0, 60000);
     pollfd poll_fd = {socket_, events, 0};
     const int found = poll(&poll_fd, 1, static_cast<int>(wait));
     if (found > 0) return true;
     if (found < 0 && errno != EINTR) return false;
-    if (absl::Now() >= deadline) return false;
+    if (Clock::now() >= deadline) return false;
   }
 }
 
-bool Connection::Fill(absl::Time deadline) {
+bool Connection::Fill(Clock::time_point deadline) {
   while (WaitFor(POLLIN, deadline)) {
     const ssize_t got = recv(socket_, buffer_, sizeof(buffer_), 0);
     if (got > 0) {
@@ -69,47 +75,99 @@ bool Connection::Fill(absl::Time deadline) {
   return false;
 }
 
-bool Connection::WaitForRequest() {
-  if (broken_) return false;
-  if (begin_ == end_) {
-    idle_ = true;
-    const bool filled = Fill(absl::Now() + limits_.idle_time);
-    idle_ = false;
-    if (!filled) return false;
-  }
-  trouble_ = Trouble::kNone;
-  in_body_ = false;
-  left_ = limits_.header_bytes;
-  deadline_ = absl::Now() + limits_.header_time;
-  return true;
+absl::string_view Connection::Received(Clock::time_point deadline) {
+  // A byte now and then does not win time either.
+  if (Clock::now() >= deadline) return "";
+  if (begin_ == end_ && !Fill(deadline)) return "";
+  return absl::string_view(buffer_ + begin_, end_ - begin_);
 }
 
-void Connection::BeginBody() {
-  in_body_ = true;
-  left_ = limits_.body_bytes * kChunkOverhead + limits_.header_bytes;
-  deadline_ = absl::Now() + limits_.body_time;
+ApiError Connection::EndedEarly(absl::string_view part,
+                                Clock::time_point deadline) const {
+  return Clock::now() >= deadline
+             ? HttpError(408, absl::StrCat("the ", part, " took too long"))
+             : HttpError(400, absl::StrCat("the ", part, " ended early"));
+}
+
+bool Connection::WaitForRequest() {
+  if (broken_) return false;
+  if (begin_ != end_) return true;
+  idle_ = true;
+  const bool filled = Fill(Clock::now() + Length(limits_.idle_time));
+  idle_ = false;
+  return filled;
+}
+
+absl::optional<ApiError> Connection::ReadHead(RequestHead* head) {
+  const Clock::time_point deadline = Clock::now() + Length(limits_.header_time);
+  std::string bytes;
+  size_t scanned = 0;
+  while (true) {
+    const absl::string_view received = Received(deadline);
+    if (received.empty()) return EndedEarly("request", deadline);
+    // One byte more than there may be tells whether there is one.
+    const size_t room =
+        static_cast<size_t>(limits_.header_bytes) + 1 - bytes.size();
+    absl::StrAppend(&bytes, received.substr(0, room));
+    const absl::StatusOr<size_t> end = FindHeadEnd(bytes, &scanned);
+    if (!end.ok()) return HttpError(400, std::string(end.status().message()));
+    const size_t size = *end > 0 ? *end : bytes.size();
+    if (size > static_cast<size_t>(limits_.header_bytes)) {
+      return HttpError(
+          431,
+          absl::StrCat("the request's headers have more than ",
+                       limits_.header_bytes, " bytes (--max-header-bytes)"));
+    }
+    const size_t taken = std::min(received.size(), room);
+    if (*end == 0) {
+      begin_ += taken;
+      continue;
+    }
+    begin_ += taken - (bytes.size() - *end);
+    absl::StatusOr<RequestHead> parsed =
+        ParseRequestHead(absl::string_view(bytes).substr(0, *end));
+    if (!parsed.ok()) {
+      const bool expects = absl::IsFailedPrecondition(parsed.status());
+      return HttpError(expects ? 417 : 400,
+                       std::string(parsed.status().message()));
+    }
+    *head = *std::move(parsed);
+    return absl::nullopt;
+  }
+}
+
+absl::optional<ApiError> Connection::ReadBody(const RequestHead& head,
+                                              std::string* body) {
+  const Clock::time_point deadline = Clock::now() + Length(limits_.body_time);
+  ChunkedBody chunks(limits_.body_bytes, limits_.body_bytes * kChunkOverhead +
+                                             limits_.header_bytes);
+  const size_t length = static_cast<size_t>(head.content_length);
+  while (head.chunked ? !chunks.done() : body->size() < length) {
+    const absl::string_view received = Received(deadline);
+    if (received.empty()) return EndedEarly("body", deadline);
+    if (!head.chunked) {
+      const size_t count = std::min(received.size(), length - body->size());
+      body->append(received.data(), count);
+      begin_ += count;
+      continue;
+    }
+    const absl::StatusOr<size_t> taken = chunks.Push(received, body);
+    if (absl::IsOutOfRange(taken.status())) {
+      return HttpError(
+          413, absl::StrCat(taken.status().message(), ": at most ",
+                            limits_.body_bytes, " bytes (--max-body-bytes)"));
+    }
+    if (!taken.ok()) {
+      return HttpError(400, std::string(taken.status().message()));
+    }
+    begin_ += *taken;
+  }
+  return absl::nullopt;
 }
 
 ssize_t Connection::read(char* data, size_t size) {
-  if (trouble_ != Trouble::kNone) return -1;
-  if (left_ <= 0) {
-    trouble_ = in_body_ ? Trouble::kBodyTooLarge : Trouble::kHeaderTooLarge;
-    return -1;
-  }
-  if (begin_ == end_ && !Fill(deadline_)) {
-    if (absl::Now() >= deadline_) trouble_ = Trouble::kTooSlow;
-    return -1;
-  }
-  // A byte now and then does not win time either.
-  if (absl::Now() >= deadline_) {
-    trouble_ = Trouble::kTooSlow;
-    return -1;
-  }
-  const size_t count =
-      std::min({size, end_ - begin_, static_cast<size_t>(left_)});
-  std::memcpy(data, buffer_ + begin_, count);
-  begin_ += count;
-  left_ -= static_cast<int64_t>(count);
+  const size_t count = library_.copy(data, size);
+  library_.remove_prefix(count);
   return static_cast<ssize_t>(count);
 }
 
@@ -120,7 +178,7 @@ ssize_t Connection::write(const char* data, size_t size) {
     if (count > 0) {
       sent += static_cast<size_t>(count);
     } else if (count < 0 && errno == EAGAIN) {
-      broken_ = !WaitFor(POLLOUT, absl::Now() + limits_.write_time);
+      broken_ = !WaitFor(POLLOUT, Clock::now() + Length(limits_.write_time));
     } else if (count < 0 && errno != EINTR) {
       broken_ = true;
     }
@@ -135,18 +193,18 @@ bool Connection::PeerGone() {
          (poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+bool Connection::HasMore() const {
+  char byte;
+  return begin_ != end_ ||
+         recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 void Connection::Linger() {
   ::shutdown(socket_, SHUT_WR);
-  const absl::Time deadline = absl::Now() + kLingerTime;
-  while (Fill(deadline) && absl::Now() < deadline) {
+  const Clock::time_point deadline = Clock::now() + kLingerTime;
+  while (Fill(deadline) && Clock::now() < deadline) {
   }
 }
-
-bool Connection::is_readable() const {
-  return begin_ != end_ || WaitFor(POLLIN, deadline_);
-}
-
-bool Connection::is_writable() const { return !broken_; }
 
 void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
   sockaddr_storage address = {};

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "serve/generation.h"
 #include "serve/prompts.h"
 
 namespace weft {
@@ -29,28 +30,35 @@ json VectorJson(const std::vector<float>& vector, bool base64) {
                         vector.size() * sizeof(float)));
 }
 
-absl::StatusOr<json> Embed(const ServedModel& model,
-                           const ServiceLimits& limits,
-                           const EmbeddingsRequest& request) {
-  int64_t all_tokens = 0;
-  json data = json::array();
-  for (const Prompt& input : request.inputs) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+absl::StatusOr<std::vector<Request>> MakeRequests(
+    const ServedModel& model, const ServiceLimits& limits,
+    const EmbeddingsRequest& asked) {
+  std::vector<Request> requests;
+  for (const Prompt& input : asked.inputs) {
+    Request request;
+    request.embed = true;
+    WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
                           EncodePrompt(model, input, /*parse_special=*/false));
-    WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "input", 0));
-    WEFT_ASSIGN_OR_RETURN(std::vector<float> vector,
-                          model.encoder->Embed(tokens));
-    Normalize(&vector);
-    all_tokens += static_cast<int64_t>(tokens.size());
-    data.push_back({{"object", "embedding"},
-                    {"index", data.size()},
-                    {"embedding", VectorJson(vector, request.base64)}});
+    WEFT_RETURN_IF_ERROR(
+        CheckPrompt(model, limits, request.prompt_tokens, "input", 0));
+    requests.push_back(std::move(request));
   }
-  return json{
-      {"object", "list"},
-      {"data", std::move(data)},
-      {"model", model.id},
-      {"usage", {{"prompt_tokens", all_tokens}, {"total_tokens", all_tokens}}}};
+  return requests;
+}
+
+// The vectors of all texts, in their order.
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    Generation* generation, std::vector<Request> requests) {
+  std::vector<std::vector<float>> vectors(requests.size());
+  WEFT_RETURN_IF_ERROR(generation->Start(std::move(requests)));
+  while (!generation->done()) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation->Next());
+    for (PromptEvent& event : events) {
+      WEFT_RETURN_IF_ERROR(EventError(event.event));
+      vectors[event.prompt] = std::move(event.event.embedding);
+    }
+  }
+  return vectors;
 }
 
 }  // namespace
@@ -60,13 +68,30 @@ void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
   absl::StatusOr<EmbeddingsRequest> request =
       ParseEmbeddingsRequest(call->body, limits.request);
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  if (model.encoder == nullptr) {
+  if (!model.encoder()) {
     return call->Answer(ToApiError(absl::UnimplementedError(absl::StrCat(
         model.id, " writes text: serve an encoder for embeddings"))));
   }
-  absl::StatusOr<json> answer = Embed(model, limits, *request);
-  if (!answer.ok()) return call->Answer(ToApiError(answer.status()));
-  call->Answer(*answer);
+  absl::StatusOr<std::vector<Request>> texts =
+      MakeRequests(model, limits, *request);
+  if (!texts.ok()) return call->Answer(ToApiError(texts.status()));
+  Generation generation(model.scheduler.get(), *call, limits.buffered_events);
+  absl::StatusOr<std::vector<std::vector<float>>> vectors =
+      Embed(&generation, *std::move(texts));
+  if (!vectors.ok()) return call->Answer(GenerationError(vectors.status()));
+  json data = json::array();
+  for (std::vector<float>& vector : *vectors) {
+    Normalize(&vector);
+    data.push_back({{"object", "embedding"},
+                    {"index", data.size()},
+                    {"embedding", VectorJson(vector, request->base64)}});
+  }
+  const int64_t tokens = generation.usage().prompt_tokens;
+  call->Answer(
+      json{{"object", "list"},
+           {"data", std::move(data)},
+           {"model", model.id},
+           {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
 }
 
 }  // namespace weft

@@ -6,7 +6,8 @@
 
 namespace weft {
 
-// Vectors have length 1, as OpenAI's do. One request at a time runs.
+// Vectors have length 1, as OpenAI's do. Texts are requests of the
+// scheduler, and end with their client.
 void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call);
 

@@ -1,13 +1,61 @@
 #include "serve/generation.h"
 
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
 
 namespace weft {
 
-Generation::Generation(Scheduler* scheduler, size_t buffered)
-    : scheduler_(scheduler), mailbox_(std::make_shared<Mailbox>(buffered)) {}
+namespace {
+
+// How often a connection is asked whether its client is still there.
+constexpr std::chrono::milliseconds kLook(50);
+// Nginx's number for a client that went before its answer.
+constexpr int kClientGone = 499;
+
+uint64_t ClientOf(const HttpCall& call) {
+  std::string name = call.request.Value("Authorization");
+  if (name.empty()) {
+    int port = 0;
+    call.connection.get_remote_ip_and_port(name, port);
+  }
+  return std::hash<std::string>()(name);
+}
+
+// A number of its own for each.
+uint64_t NextTask() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+absl::Status EventError(const Event& event) {
+  if (!event.finished) return absl::OkStatus();
+  if (event.reason == FinishReason::kError) return event.status;
+  if (event.reason == FinishReason::kCancelled) {
+    return absl::UnavailableError("the server is shutting down");
+  }
+  return absl::OkStatus();
+}
+
+ApiError GenerationError(const absl::Status& status) {
+  ApiError error = ToApiError(status);
+  if (absl::IsCancelled(status)) error.status = kClientGone;
+  return error;
+}
+
+Generation::Generation(Scheduler* scheduler, const HttpCall& call,
+                       size_t buffered)
+    : scheduler_(scheduler),
+      connection_(&call.connection),
+      client_(ClientOf(call)),
+      task_(NextTask()),
+      mailbox_(std::make_shared<Mailbox>(buffered)) {}
 
 Generation::~Generation() {
   if (done()) return;
@@ -15,15 +63,18 @@ Generation::~Generation() {
 }
 
 void Generation::Mailbox::Put(int64_t prompt, const Event& event) {
-  absl::MutexLock lock(&mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   // Nobody will read on; the reader cancels.
   overflown |= events.size() >= most;
   if (!overflown) events.push_back({prompt, event});
+  came.notify_one();
 }
 
 absl::Status Generation::Start(std::vector<Request> requests) {
   usages_.resize(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].client = client_;
+    requests[i].task = task_;
     WEFT_ASSIGN_OR_RETURN(
         RequestId id,
         scheduler_->Submit(std::move(requests[i]),
@@ -36,12 +87,21 @@ absl::Status Generation::Start(std::vector<Request> requests) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PromptEvent>> Generation::Take(absl::Duration wait) {
+absl::StatusOr<std::vector<PromptEvent>> Generation::Next() {
+  while (true) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, Take());
+    if (connection_->PeerGone()) return absl::CancelledError("client gone");
+    if (!events.empty() || done()) return events;
+  }
+}
+
+absl::StatusOr<std::vector<PromptEvent>> Generation::Take() {
   std::vector<PromptEvent> events;
   {
-    absl::MutexLock lock(&mailbox_->mutex);
-    mailbox_->mutex.AwaitWithTimeout(
-        absl::Condition(mailbox_.get(), &Mailbox::Ready), wait);
+    std::unique_lock<std::mutex> lock(mailbox_->mutex);
+    mailbox_->came.wait_until(
+        lock, std::chrono::steady_clock::now() + kLook,
+        [&] { return !mailbox_->events.empty() || mailbox_->overflown; });
     if (mailbox_->overflown) {
       return absl::CancelledError("the client reads too slowly");
     }

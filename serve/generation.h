@@ -1,18 +1,21 @@
 // What an HTTP request generates: one scheduler request per prompt, with their
-// events brought together for the connection's thread.
+// events brought together for the connection's thread. They are one task of
+// their client, who is known by its key, or else by its address.
 //
 // Idea: the scheduler's thread puts events into a list that is bounded, and
 // never waits: a client that reads so slowly that the list is full loses its
 // request, and nobody else's time.
 #pragma once
 
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "runtime/scheduler.h"
+#include "serve/http_server.h"
 
 namespace weft {
 
@@ -22,11 +25,18 @@ struct PromptEvent {
   Event event;
 };
 
+// Why a text ended without being finished.
+absl::Status EventError(const Event& event);
+
+// What is answered to errors of Next and EventError.
+ApiError GenerationError(const absl::Status& status);
+
 // One thread uses it. Cancels what has not ended when it goes.
 class Generation {
  public:
-  // `scheduler` must outlive it; at most `buffered` events wait.
-  Generation(Scheduler* scheduler, size_t buffered);
+  // `scheduler` and the call's connection must outlive it; at most `buffered`
+  // events wait.
+  Generation(Scheduler* scheduler, const HttpCall& call, size_t buffered);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -34,9 +44,9 @@ class Generation {
   // Errors of Submit; then nothing goes on.
   absl::Status Start(std::vector<Request> requests);
 
-  // What there is, waiting up to `wait` for the first. An error when more
-  // events came than the list holds.
-  absl::StatusOr<std::vector<PromptEvent>> Take(absl::Duration wait);
+  // The next events, at least one unless done(). kCancelled when the client has
+  // gone, or more events came than the list holds.
+  absl::StatusOr<std::vector<PromptEvent>> Next();
 
   // Whether the last event of every request has been taken.
   bool done() const { return open_ == 0; }
@@ -44,20 +54,24 @@ class Generation {
   Usage usage() const;
 
  private:
+  absl::StatusOr<std::vector<PromptEvent>> Take();
+
   struct Mailbox {
     explicit Mailbox(size_t most) : most(most) {}
     void Put(int64_t prompt, const Event& event);
-    bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
-      return !events.empty() || overflown;
-    }
 
     const size_t most;
-    absl::Mutex mutex;
-    std::vector<PromptEvent> events ABSL_GUARDED_BY(mutex);
-    bool overflown ABSL_GUARDED_BY(mutex) = false;
+    // Of the standard library: absl's wait by the wall clock.
+    std::mutex mutex;
+    std::condition_variable came;
+    // Both under the mutex.
+    std::vector<PromptEvent> events;
+    bool overflown = false;
   };
 
   Scheduler* scheduler_;
+  Connection* connection_;
+  const uint64_t client_, task_;
   // Shared with callbacks, which may outlive this.
   std::shared_ptr<Mailbox> mailbox_;
   std::vector<RequestId> ids_;

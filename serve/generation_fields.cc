@@ -121,6 +121,18 @@ void ReadResponseFormat(JsonFields* fields, GenerationFields* generation) {
   generation->format_source = std::move(grammar);
 }
 
+void ReadOverflow(JsonFields* fields, GenerationFields* generation) {
+  std::string overflow;
+  fields->Text("context_overflow", &overflow);
+  if (overflow == "stop") {
+    generation->overflow = ContextOverflow::kStop;
+  } else if (overflow == "shift") {
+    generation->overflow = ContextOverflow::kShift;
+  } else if (!overflow.empty()) {
+    fields->Fail("context_overflow", "want stop or shift");
+  }
+}
+
 }  // namespace
 
 void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
@@ -143,6 +155,7 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
   if (generation->ignore_eos && generation->format != OutputFormat::kText) {
     fields->Fail("ignore_eos", "not together with a format of the text");
   }
+  ReadOverflow(fields, generation);
   fields->Bool("cache_prompt", &generation->cache_prompt);
   fields->Bool("stream", &generation->stream);
   if (const json* options = fields->Find("stream_options")) {

@@ -1,21 +1,30 @@
 #include "serve/http_checks.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace weft {
 namespace {
 
-// "localhost:8080" or "[::1]:8080" without the port.
+// "localhost:8080" or "[::1]:8080" without the port; empty when it is neither.
 absl::string_view HostName(absl::string_view host) {
-  if (!host.empty() && host[0] == '[') {
-    return host.substr(1, host.find(']') - 1);
+  const bool bracket = absl::StartsWith(host, "[");
+  const size_t end =
+      bracket ? host.find(']') : std::min(host.find(':'), host.size());
+  if (end == absl::string_view::npos) return "";
+  absl::string_view port = host.substr(end + (bracket ? 1 : 0));
+  if (!port.empty() && (port.size() == 1 || port[0] != ':' ||
+                        !absl::c_all_of(port.substr(1), absl::ascii_isdigit))) {
+    return "";
   }
-  return host.substr(0, host.find(':'));
+  return bracket ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 bool IsLoopback(absl::string_view name) {
@@ -25,24 +34,33 @@ bool IsLoopback(absl::string_view name) {
           }));
 }
 
-}  // namespace
-
-bool HasBody(const httplib::Request& request) {
-  return request.has_header("Transfer-Encoding") ||
-         (request.has_header("Content-Length") &&
-          request.get_header_value("Content-Length") != "0");
+bool IsAddress(absl::string_view name) {
+  in6_addr address;  // of either family
+  const std::string text(name);
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-absl::optional<ApiError> CheckOrigin(const httplib::Request& request,
+bool IsOwnName(absl::string_view name, const OriginRules& rules) {
+  return IsLoopback(name) || (!rules.loopback && IsAddress(name)) ||
+         absl::c_any_of(rules.hosts, [name](const std::string& host) {
+           return absl::EqualsIgnoreCase(host, name);
+         });
+}
+
+}  // namespace
+
+absl::optional<ApiError> CheckOrigin(const RequestHead& request,
                                      const OriginRules& rules) {
-  const std::string host = request.get_header_value("Host");
-  if (rules.loopback && !host.empty() && !IsLoopback(HostName(host)) &&
-      !absl::c_linear_search(rules.hosts, HostName(host))) {
-    return HttpError(403,
-                     "this server is for this machine alone: ask for it "
-                     "as localhost");
+  const std::string host = request.Value("Host");
+  if (!host.empty() && !IsOwnName(HostName(host), rules)) {
+    return HttpError(
+        403, rules.loopback ? "this server is for this machine alone: ask for "
+                              "it as localhost (--allowed-hosts)"
+                            : "this server is not known by this name: see "
+                              "--allowed-hosts");
   }
-  const std::string origin = request.get_header_value("Origin");
+  const std::string origin = request.Value("Origin");
   if (origin.empty()) return absl::nullopt;
   const size_t scheme = origin.find("://");
   const bool own =
@@ -55,37 +73,29 @@ absl::optional<ApiError> CheckOrigin(const httplib::Request& request,
                    "--cors-origin");
 }
 
-absl::optional<ApiError> CheckBody(const httplib::Request& request,
-                                   int64_t most) {
-  const std::string type = request.get_header_value("Content-Type");
+absl::optional<ApiError> CheckBody(const RequestHead& request, int64_t most) {
+  const std::string type = request.Value("Content-Type");
   if (!type.empty() && !absl::StartsWithIgnoreCase(type, "application/json")) {
     return HttpError(415, "want a body with Content-Type: application/json");
   }
-  const std::string encoding = request.get_header_value("Content-Encoding");
+  const std::string encoding = request.Value("Content-Encoding");
   if (!encoding.empty() && !absl::EqualsIgnoreCase(encoding, "identity")) {
     return HttpError(415, "want a body without Content-Encoding");
   }
-  const std::string transfer = request.get_header_value("Transfer-Encoding");
-  const size_t lengths = request.get_header_value_count("Content-Length");
-  if (lengths > 1 || (lengths > 0 && !transfer.empty()) ||
-      (!transfer.empty() && !absl::EqualsIgnoreCase(transfer, "chunked"))) {
-    return HttpError(400,
-                     "the body's length is not clear: want one "
-                     "Content-Length, or chunks");
-  }
-  if (lengths == 0) return absl::nullopt;
-  uint64_t length = 0;
-  const std::string text = request.get_header_value("Content-Length");
-  if (text.find_first_not_of("0123456789") != std::string::npos ||
-      !absl::SimpleAtoi(text, &length)) {
-    return HttpError(400, "Content-Length is no number");
-  }
-  if (length > static_cast<uint64_t>(most)) {
+  if (request.content_length > most) {
     return HttpError(
-        413, absl::StrCat("the body has ", length, " bytes: at most ", most,
-                          " (--max-body-bytes)"));
+        413, absl::StrCat("the body has ", request.content_length,
+                          " bytes: at most ", most, " (--max-body-bytes)"));
   }
   return absl::nullopt;
+}
+
+std::vector<std::string> MachineNames() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return {};
+  const std::string full = name;
+  const std::string first = full.substr(0, full.find('.'));
+  return {full, first, absl::StrCat(first, ".local")};
 }
 
 }  // namespace weft

@@ -1,41 +1,55 @@
 #include "serve/http_server.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <new>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "serve/json_fields.h"
 
 namespace weft {
 namespace {
 
 constexpr int kBacklog = 512;
-// Only told to clients, which may take it for a promise.
-constexpr size_t kRequestsPerConnection = 1000000;
-constexpr absl::Duration kRoomWait = absl::Milliseconds(200);
+// Sent whole, with its length.
+constexpr size_t kSmallAnswer = 1 << 20;
+constexpr std::chrono::milliseconds kRoomWait(200);
+// The deepest template (text/jinja/limits.h) takes a quarter.
+constexpr size_t kStackBytes = 4 << 20;
+
+// Whether the system has nothing left for one more connection.
+bool IsExhausted(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+         error == ENOMEM;
+}
+
+int SpareDescriptor() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
 }  // namespace
 
 struct HttpServer::Exchange {
   explicit Exchange(Connection* connection) : connection(connection) {}
   Connection* connection;
+  RequestHead head;
+  std::string body;
   const Route* route = nullptr;
   std::string rest;
   absl::optional<ApiError> refusal;
   bool preflight = false;
-  bool unread = false;  // the body, or part of it: the connection must end
+  bool unread = false;  // the request, or part of it: the connection must end
 };
 
 namespace {
@@ -56,89 +70,80 @@ void HttpCall::Answer(const nlohmann::ordered_json& json) {
 
 void HttpCall::Answer(const ApiError& error) {
   response.status = error.status;
+  if (error.status == 401) response.set_header("WWW-Authenticate", "Bearer");
   if (error.status == 429 || error.status == 503) {
     response.set_header("Retry-After", "1");
   }
   Answer(ErrorJson(error));
 }
 
-HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
-    : options_(options), keys_(std::move(keys)) {
-  svr_sock_ = INVALID_SOCKET;
-  keep_alive_timeout_sec_ =
-      static_cast<time_t>(absl::ToInt64Seconds(options_.limits.idle_time));
-  set_pre_routing_handler([this](const httplib::Request& request,
-                                 httplib::Response& response) {
-    Exchange& exchange = *Current<Exchange>();
-    if (!options_.origin.cors_origin.empty() && request.has_header("Origin")) {
-      response.set_header("Access-Control-Allow-Origin",
-                          options_.origin.cors_origin);
-      response.set_header("Vary", "Origin");
-    }
-    if (exchange.refusal.has_value()) {
-      if (exchange.refusal->status == 401) {
-        response.set_header("WWW-Authenticate", "Bearer");
-      }
-      HttpCall{request, response, *exchange.connection, "", ""}.Answer(
-          *exchange.refusal);
-      return HandlerResponse::Handled;
-    }
-    if (exchange.preflight) {
-      response.status = 204;
-      response.set_header("Access-Control-Allow-Methods", "GET, POST");
-      response.set_header("Access-Control-Allow-Headers",
-                          "Authorization, Content-Type");
-      return HandlerResponse::Handled;
-    }
-    // A body without a length would last until the client closes.
-    if (exchange.route->method == "POST" && HasBody(request)) {
-      return HandlerResponse::Unhandled;
-    }
-    Call(request, response, "");
-    return HandlerResponse::Handled;
+void HttpCall::AnswerInParts(
+    const char* type, std::function<bool(httplib::DataSink& sink)> more) {
+  const auto provider = [more = std::move(more)](size_t,
+                                                 httplib::DataSink& sink) {
+    return more(sink);
+  };
+  if (request.http_1_0) {  // knows no chunks
+    response.set_content_provider(type, provider);
+  } else {
+    response.set_chunked_content_provider(type, provider);
+  }
+}
+
+void HttpCall::AnswerJson(std::function<void(JsonStream* answer)> write) {
+  std::string text;
+  JsonStream whole([&text](absl::string_view piece) {
+    if (text.size() + piece.size() > kSmallAnswer) return false;
+    absl::StrAppend(&text, piece);
+    return true;
   });
-  set_error_handler(HandlerWithResponse(
-      [](const httplib::Request& request, httplib::Response& response) {
-        if (!response.body.empty()) return HandlerResponse::Handled;
-        Exchange* exchange = Current<Exchange>();
-        std::string message = "the request is no HTTP that this server knows";
-        if (exchange->connection->trouble() == Connection::Trouble::kTooSlow) {
-          response.status = 408;
-          message = "the request took too long";
-        } else if (exchange->connection->trouble() ==
-                   Connection::Trouble::kHeaderTooLarge) {
-          response.status = 431;
-          message = "the request's headers are too large";
-        } else if (response.status == 414) {
-          message = "the request's path is too long";
-        }
-        exchange->unread = true;
-        HttpCall{request, response, *exchange->connection, "", ""}.Answer(
-            HttpError(response.status, message));
+  write(&whole);
+  if (whole.Finish()) return response.set_content(text, "application/json");
+  AnswerInParts("application/json",
+                [write = std::move(write)](httplib::DataSink& sink) {
+                  JsonStream parts([&sink](absl::string_view piece) {
+                    return sink.write(piece.data(), piece.size());
+                  });
+                  write(&parts);
+                  if (!parts.Finish()) return false;
+                  sink.done();
+                  return true;
+                });
+}
+
+HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
+    : options_(options), keys_(std::move(keys)), spare_(SpareDescriptor()) {
+  svr_sock_ = INVALID_SOCKET;
+  set_pre_routing_handler(
+      [this](const httplib::Request&, httplib::Response& response) {
+        Respond(Current<Exchange>(), &response);
         return HandlerResponse::Handled;
-      }));
-  set_exception_handler([](const httplib::Request& request,
-                           httplib::Response& response, std::exception_ptr) {
+      });
+  // What the library tells of the connection is not so.
+  set_post_routing_handler([this](const httplib::Request&,
+                                  httplib::Response& response) {
+    response.headers.erase("Keep-Alive");
+    response.headers.erase("Accept-Ranges");
+    if (response.has_header("Connection")) return;
+    response.set_header(
+        "Keep-Alive", absl::StrCat("timeout=", absl::ToInt64Seconds(
+                                                   options_.limits.idle_time)));
+  });
+  set_exception_handler([](const httplib::Request&, httplib::Response& response,
+                           std::exception_ptr) {
     Exchange* exchange = Current<Exchange>();
-    exchange->unread = true;
-    HttpCall{request, response, *exchange->connection, "", ""}.Answer(
+    HttpCall{exchange->head, response, *exchange->connection, "", ""}.Answer(
         HttpError(500, "not enough memory for this request"));
   });
 }
 
 HttpServer::~HttpServer() {
   if (svr_sock_ != INVALID_SOCKET) close(svr_sock_);
+  if (spare_ >= 0) close(spare_);
 }
 
 void HttpServer::Add(const char* method, std::string path, bool open,
                      Handler handler) {
-  if (absl::string_view(method) == "POST") {
-    Post(path,
-         [this](const httplib::Request& request, httplib::Response& response,
-                const httplib::ContentReader& reader) {
-           ReadAndCall(request, response, reader);
-         });
-  }
   const bool prefix = absl::EndsWith(path, "*");
   if (prefix) path.pop_back();
   routes_.push_back(
@@ -154,17 +159,17 @@ void HttpServer::SetObserver(Observer observer) {
 }
 
 void HttpServer::SetRefusal(std::string why) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   refusal_ = std::move(why);
 }
 
 std::string HttpServer::refusal() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return refusal_;
 }
 
 int HttpServer::connections() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return static_cast<int>(open_.size());
 }
 
@@ -208,70 +213,130 @@ absl::Status HttpServer::Listen(const std::string& host, int port) {
     port_ = ntohs(v4.sin_port);
     options_.origin.loopback = (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
   }
+  options_.origin.hosts.push_back(host);
+  if (!options_.origin.loopback) {
+    for (std::string& name : MachineNames()) {
+      options_.origin.hosts.push_back(std::move(name));
+    }
+  }
   svr_sock_ = listener;
   return absl::OkStatus();
 }
 
 void HttpServer::Serve() {
   while (!stopping_) {
+    // While accept4 waits it has taken a descriptor already.
+    pollfd waiting = {svr_sock_, POLLIN, 0};
+    poll(&waiting, 1, -1);
     const int socket = accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket >= 0) {
       Accept(socket);
-    } else if (!stopping_ && errno != EINTR && errno != ECONNABORTED) {
-      // No more descriptors, or memory: connections that end give some back.
-      absl::SleepFor(absl::Milliseconds(10));
+    } else if (!stopping_ && IsExhausted(errno)) {
+      MakeDescriptor();
     }
   }
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &HttpServer::AllEnded));
+  std::unique_lock<std::mutex> lock(mutex_);
+  ended_.wait(lock, [this] { return open_.empty(); });
 }
 
 void HttpServer::Stop(absl::Duration grace) {
   stopping_ = true;
   ::shutdown(svr_sock_, SHUT_RDWR);  // wakes accept
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   for (const auto& entry : open_) {
     if (entry.first->idle()) entry.first->CloseInput();
   }
-  mutex_.AwaitWithTimeout(absl::Condition(this, &HttpServer::AllEnded), grace);
+  ended_.wait_until(lock, Clock::now() + absl::ToChronoNanoseconds(grace),
+                    [this] { return open_.empty(); });
   for (const auto& entry : open_) entry.first->Interrupt();
 }
 
-bool HttpServer::MakeRoom() {
-  absl::MutexLock lock(&mutex_);
-  if (HasRoom()) return true;
+bool HttpServer::EndAnIdleOne(std::unique_lock<std::mutex>* lock) {
+  const size_t before = open_.size();
   for (const auto& entry : open_) {
     if (!entry.first->idle()) continue;
     entry.first->CloseInput();
-    return mutex_.AwaitWithTimeout(absl::Condition(this, &HttpServer::HasRoom),
-                                   kRoomWait);
+    return ended_.wait_until(*lock, Clock::now() + kRoomWait,
+                             [&] { return open_.size() < before; });
   }
   return false;
+}
+
+bool HttpServer::MakeRoom() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return HasRoom() || EndAnIdleOne(&lock);
+}
+
+void HttpServer::MakeDescriptor() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (EndAnIdleOne(&lock)) return;
+  }
+  // All are at work: the client is told, by the one that was kept for this.
+  if (spare_ >= 0) close(spare_);
+  const int socket = accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC);
+  spare_ = SpareDescriptor();
+  if (socket < 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  } else if (spare_ >= 0) {
+    Accept(socket);  // others have ended meanwhile
+  } else {
+    RefuseConnection(socket);
+    spare_ = SpareDescriptor();
+  }
 }
 
 void HttpServer::Accept(int socket) {
   const int yes = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   if (!MakeRoom()) return RefuseConnection(socket);
-  auto owned = std::make_unique<Connection>(socket, options_.limits);
-  Connection* connection = owned.get();
-  {
-    absl::MutexLock lock(&mutex_);
-    open_.emplace(connection, std::move(owned));
-  }
+  Connection* connection = nullptr;
   try {
-    std::thread([this, connection] {
-      ServeConnection(connection);
-      EndConnection(connection);
-    }).detach();
-  } catch (const std::system_error&) {
+    auto owned = std::make_unique<Connection>(socket, options_.limits);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    connection = owned.get();
+    open_.emplace(connection, std::move(owned));
+  } catch (const std::bad_alloc&) {
+    // It is closed already if it was made.
+    if (connection == nullptr) close(socket);
+    return;
+  }
+  StartThread(connection);
+}
+
+void HttpServer::StartThread(Connection* connection) {
+  struct Start {
+    HttpServer* server;
+    Connection* connection;
+  };
+  const auto run = [](void* argument) -> void* {
+    const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+    try {
+      start->server->ServeConnection(start->connection);
+    } catch (const std::exception&) {
+      // No memory while an answer is written: it stays cut off.
+    }
+    start->server->EndConnection(start->connection);
+    return nullptr;
+  };
+  auto* start = new (std::nothrow) Start{this, connection};
+  // Of a size of its own: the default depends on the user's limits.
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  if (start == nullptr || pthread_create(&thread, &attributes, run, start)) {
+    delete start;
     EndConnection(connection);  // the system has no thread for it
   }
+  pthread_attr_destroy(&attributes);
 }
 
 void HttpServer::EndConnection(Connection* connection) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   open_.erase(connection);
+  ended_.notify_all();
 }
 
 void HttpServer::RefuseConnection(int socket) {
@@ -292,37 +357,68 @@ void HttpServer::RefuseConnection(int socket) {
 }
 
 void HttpServer::ServeConnection(Connection* connection) {
-  bool unread = false;
-  while (!unread && !stopping_ && connection->WaitForRequest()) {
+  bool unread = false, open = true;
+  while (open && !stopping_ && connection->WaitForRequest()) {
     Exchange exchange(connection);
     Current<Exchange>() = &exchange;
-    bool closed = false;
-    const bool answered = process_request(
-        *connection, false, closed,
-        [&](httplib::Request& request) { BeginExchange(&request, &exchange); });
+    try {
+      Read(&exchange);
+    } catch (const std::bad_alloc&) {
+      exchange.unread = true;
+      exchange.refusal = HttpError(500, "not enough memory for this request");
+    }
     unread = exchange.unread;
-    if (!answered || closed) break;
+    open = exchange.head.keep_alive && !unread && !stopping_;
+    const bool head_only = exchange.head.method == "HEAD";
+    connection->SetLibraryRequest(head_only ? "HEAD / HTTP/1.1\r\n\r\n"
+                                            : "GET / HTTP/1.1\r\n\r\n");
+    bool closed = false;
+    if (!process_request(*connection, !open, closed, nullptr)) break;
   }
-  if (unread) connection->Linger();
+  if (unread || connection->HasMore()) connection->Linger();
 }
 
-void HttpServer::BeginExchange(httplib::Request* request, Exchange* exchange) {
-  exchange->connection->BeginBody();
-  // Answers are made for each request: neither parts of one nor compression.
-  request->ranges.clear();
-  request->headers.erase("Accept-Encoding");
-  exchange->refusal = Check(*request, exchange);
+void HttpServer::Read(Exchange* exchange) const {
+  const RequestHead& head = exchange->head;
+  exchange->refusal = exchange->connection->ReadHead(&exchange->head);
+  exchange->unread = exchange->refusal.has_value();
+  if (exchange->unread) return;
+  exchange->refusal = Check(exchange);
   // Only bodies of POST are read.
-  exchange->unread = HasBody(*request) && (exchange->refusal.has_value() ||
-                                           request->method != "POST");
-  if (exchange->unread || stopping_) {
-    request->headers.erase("Connection");
-    request->headers.emplace("Connection", "close");
+  exchange->unread = head.HasBody() &&
+                     (exchange->refusal.has_value() || head.method != "POST");
+  if (exchange->unread || !head.HasBody()) return;
+  if (head.expects_continue) {
+    constexpr absl::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    exchange->connection->write(kContinue.data(), kContinue.size());
   }
+  exchange->refusal = exchange->connection->ReadBody(head, &exchange->body);
+  exchange->unread = exchange->refusal.has_value();
 }
 
-absl::optional<ApiError> HttpServer::Check(const httplib::Request& request,
-                                           Exchange* exchange) const {
+void HttpServer::Respond(Exchange* exchange,
+                         httplib::Response* response) const {
+  if (!options_.origin.cors_origin.empty() &&
+      exchange->head.Find("Origin") != nullptr) {
+    response->set_header("Access-Control-Allow-Origin",
+                         options_.origin.cors_origin);
+    response->set_header("Vary", "Origin");
+  }
+  HttpCall call{exchange->head, *response, *exchange->connection,
+                std::move(exchange->body), exchange->rest};
+  if (exchange->refusal.has_value()) return call.Answer(*exchange->refusal);
+  if (exchange->preflight) {
+    response->status = 204;
+    response->set_header("Access-Control-Allow-Methods", "GET, POST");
+    response->set_header("Access-Control-Allow-Headers",
+                         "Authorization, Content-Type");
+    return;
+  }
+  exchange->route->handler(call);
+}
+
+absl::optional<ApiError> HttpServer::Check(Exchange* exchange) const {
+  const RequestHead& request = exchange->head;
   if (absl::optional<ApiError> error = CheckOrigin(request, options_.origin))
     return error;
   const std::string& method = request.method;
@@ -344,8 +440,8 @@ absl::optional<ApiError> HttpServer::Check(const httplib::Request& request,
   }
   // Who has no key learns nothing of what there is.
   const bool open = exchange->route != nullptr && exchange->route->open;
-  if (!open && !keys_.Accept(request.get_header_value("Authorization"))) {
-    return HttpError(401, request.has_header("Authorization")
+  if (!open && !keys_.Accept(request.Value("Authorization"))) {
+    return HttpError(401, request.Find("Authorization") != nullptr
                               ? "this API key is not known here"
                               : "an API key is wanted: Authorization: Bearer "
                                 "KEY");
@@ -360,42 +456,6 @@ absl::optional<ApiError> HttpServer::Check(const httplib::Request& request,
   }
   return method == "POST" ? CheckBody(request, options_.limits.body_bytes)
                           : absl::nullopt;
-}
-
-void HttpServer::Call(const httplib::Request& request,
-                      httplib::Response& response, std::string body) {
-  Exchange& exchange = *Current<Exchange>();
-  HttpCall call{request, response, *exchange.connection, std::move(body),
-                exchange.rest};
-  exchange.route->handler(call);
-}
-
-void HttpServer::ReadAndCall(const httplib::Request& request,
-                             httplib::Response& response,
-                             const httplib::ContentReader& reader) {
-  Exchange& exchange = *Current<Exchange>();
-  std::string body;
-  bool too_large = false;
-  const bool read = reader([&](const char* data, size_t size) {
-    too_large =
-        body.size() + size > static_cast<size_t>(options_.limits.body_bytes);
-    if (!too_large) body.append(data, size);
-    return !too_large;
-  });
-  if (read) return Call(request, response, std::move(body));
-  exchange.unread = true;
-  response.set_header("Connection", "close");
-  HttpCall call{request, response, *exchange.connection, "", ""};
-  const Connection::Trouble trouble = exchange.connection->trouble();
-  if (too_large || trouble == Connection::Trouble::kBodyTooLarge) {
-    call.Answer(HttpError(
-        413, absl::StrCat("the body has more than ", options_.limits.body_bytes,
-                          " bytes (--max-body-bytes)")));
-  } else if (trouble == Connection::Trouble::kTooSlow) {
-    call.Answer(HttpError(408, "the body took too long"));
-  } else {
-    call.Answer(HttpError(400, "the body ended early"));
-  }
 }
 
 }  // namespace weft

@@ -1,22 +1,25 @@
 // Connections, limits and routes; what the routes answer is others' work.
 //
-// Idea: cpp-httplib reads requests and writes answers; accepting, the number of
-// connections and all limits are here (serve/connection.h), since the library's
-// own are too wide for strangers: one thread for each connection, at most so
-// many; beyond that an idle one gives way, else the new one is told 503. What a
-// request may not do is known from its headers, before its body is read.
+// Idea: cpp-httplib writes answers; accepting, reading requests and all limits
+// are here and in serve/connection.h, since the library's own are too wide for
+// strangers: one thread for each connection, at most so many; beyond that, and
+// where file descriptors end, an idle one gives way, else the new one is told
+// 503. What a request may not do is known from its headers, before its body is
+// read.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "httplib.h"
@@ -24,6 +27,7 @@
 #include "serve/api_keys.h"
 #include "serve/connection.h"
 #include "serve/http_checks.h"
+#include "serve/json_stream.h"
 
 namespace weft {
 
@@ -33,12 +37,11 @@ struct HttpOptions {
   OriginRules origin;     // `loopback` is found out
 };
 
-// cpp-httplib waits with select() in places.
 inline constexpr int kMostConnections = 900;
 
 // One request on its way to its answer.
 struct HttpCall {
-  const httplib::Request& request;
+  const RequestHead& request;
   httplib::Response& response;
   Connection& connection;
   std::string body;
@@ -47,6 +50,13 @@ struct HttpCall {
 
   void Answer(const nlohmann::ordered_json& json);
   void Answer(const ApiError& error);
+  // An answer of unknown length. `more` writes some of it and returns true, or
+  // calls done(); false closes the connection.
+  void AnswerInParts(const char* type,
+                     std::function<bool(httplib::DataSink& sink)> more);
+  // JSON that `write` writes: sent while it is written when it is large, for
+  // which it is called twice.
+  void AnswerJson(std::function<void(JsonStream* answer)> write);
 };
 
 class HttpServer : private httplib::Server {
@@ -92,40 +102,41 @@ class HttpServer : private httplib::Server {
   };
   // A request between its headers and its answer.
   struct Exchange;
+  using Clock = std::chrono::steady_clock;
 
   void Accept(int socket);
+  void StartThread(Connection* connection);
   void ServeConnection(Connection* connection);
   void EndConnection(Connection* connection);
   void RefuseConnection(int socket);
   // Whether there may be one more connection. Asks an idle one to end if not,
   // and waits a moment for it.
   bool MakeRoom();
-  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  // There are no more descriptors.
+  void MakeDescriptor();
+  // Asks an idle connection to end and waits a moment until any has.
+  bool EndAnIdleOne(std::unique_lock<std::mutex>* lock);
+  bool HasRoom() const {
     return open_.size() < static_cast<size_t>(options_.connections);
   }
-  bool AllEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return open_.empty();
-  }
 
-  // Fills `exchange` and makes what it may of the request's headers.
-  void BeginExchange(httplib::Request* request, Exchange* exchange);
-  absl::optional<ApiError> Check(const httplib::Request& request,
-                                 Exchange* exchange) const;
-  void Call(const httplib::Request& request, httplib::Response& response,
-            std::string body);
-  void ReadAndCall(const httplib::Request& request, httplib::Response& response,
-                   const httplib::ContentReader& reader);
+  // Reads and checks the next request.
+  void Read(Exchange* exchange) const;
+  absl::optional<ApiError> Check(Exchange* exchange) const;
+  void Respond(Exchange* exchange, httplib::Response* response) const;
 
   HttpOptions options_;
   const ApiKeys keys_;
   std::vector<Route> routes_;
   int port_ = 0;
+  int spare_ = -1;  // a descriptor to be given up
   std::atomic<bool> stopping_{false};
 
-  mutable absl::Mutex mutex_;
-  std::map<Connection*, std::unique_ptr<Connection>> open_
-      ABSL_GUARDED_BY(mutex_);
-  std::string refusal_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  // Both under mutex_.
+  std::map<Connection*, std::unique_ptr<Connection>> open_;
+  std::string refusal_;
 };
 
 }  // namespace weft

@@ -1,7 +1,6 @@
 #include "serve/json_fields.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <utility>
 
@@ -15,39 +14,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr char kParam[] = "weft/param";
-
-// Brackets and colons outside strings: cheap, and before anything is allocated.
-absl::Status CheckShape(absl::string_view text) {
-  int depth = 0;
-  int fields[kMaxJsonDepth + 1] = {};
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxJsonDepth) {
-        return FieldError("",
-                          absl::StrCat("the body has more than ", kMaxJsonDepth,
-                                       " objects and lists "
-                                       "within each other"));
-      }
-      fields[depth] = 0;
-    } else if (c == ']' || c == '}') {
-      depth = std::max(depth - 1, 0);
-    } else if (c == ':' && ++fields[depth] > kMaxJsonFields) {
-      return FieldError("", absl::StrCat("an object of the body has more than ",
-                                         kMaxJsonFields, " fields"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 // As people call it in JSON.
 const char* Kind(const json& value) {
@@ -71,22 +37,6 @@ const char* Kind(const json& value) {
 }
 
 }  // namespace
-
-absl::StatusOr<json> ParseJson(absl::string_view text) {
-  if (text.find_first_not_of(" \t\r\n") == absl::string_view::npos) {
-    return FieldError("", "the body is empty: want a JSON object");
-  }
-  WEFT_RETURN_IF_ERROR(CheckShape(text));
-  try {
-    return json::parse(text.begin(), text.end());
-  } catch (const json::parse_error& e) {
-    return FieldError(
-        "", absl::StrCat("the body is no JSON in UTF-8: it breaks at byte ",
-                         e.byte));
-  } catch (const json::out_of_range&) {
-    return FieldError("", "the body holds a number that is too large");
-  }
-}
 
 std::string JsonText(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -208,13 +158,13 @@ void JsonFields::Texts(const char* name, size_t most,
                        std::vector<std::string>* value) {
   const json* found = Find(name);
   if (found == nullptr) return;
-  const json list = found->is_array() ? *found : json::array({*found});
-  if (list.size() > most) {
-    return Fail(name,
-                absl::StrCat("at most ", most, " strings, not ", list.size()));
+  const size_t count = found->is_array() ? found->size() : 1;
+  if (count > most) {
+    return Fail(name, absl::StrCat("at most ", most, " strings, not ", count));
   }
   value->clear();
-  for (const json& text : list) {
+  for (size_t i = 0; i < count; ++i) {
+    const json& text = found->is_array() ? (*found)[i] : *found;
     if (!text.is_string()) {
       return Fail(name, absl::StrCat("want a string or a list of strings, not ",
                                      Kind(text)));

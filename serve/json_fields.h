@@ -20,12 +20,16 @@
 namespace weft {
 
 // Objects and lists within each other, and fields of one object (which keeps
-// their order, and so looks for each one along all the others).
+// their order; whoever reads one looks along all the others).
 constexpr int kMaxJsonDepth = 64;
 constexpr int kMaxJsonFields = 4096;
+// What the values may take in memory, as counted: 32 bytes each, some more for
+// a list or object, 64 and its bytes for a string. Two million token ids.
+constexpr int64_t kMaxJsonBytes = 64 << 20;
 
-// The value that `text` is. Errors: no JSON (with the place), too deep or wide,
-// a number that no double holds, bytes that are no UTF-8.
+// The value that `text` is; of a field that is there twice, the last. Errors:
+// no JSON (with the place), beyond the bounds above, a number that no double
+// holds, bytes that are no UTF-8.
 absl::StatusOr<nlohmann::ordered_json> ParseJson(absl::string_view text);
 
 // As it goes over the wire: bytes that are no UTF-8 become U+FFFD.

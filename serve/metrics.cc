@@ -106,6 +106,8 @@ std::string SchedulerMetrics(const SchedulerStats& stats) {
        static_cast<double>(stats.generated_tokens)},
       {"weft_preemptions_total", "Sequences that gave their pages back.",
        "counter", static_cast<double>(stats.preemptions)},
+      {"weft_context_shifts_total", "Full contexts of which a part went on.",
+       "counter", static_cast<double>(stats.context_shifts)},
       {"weft_busy_seconds_total", "Time inside steps.", "counter",
        stats.busy_seconds},
   };

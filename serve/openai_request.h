@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "nlohmann/json.hpp"
+#include "runtime/request.h"
 #include "runtime/sampler.h"
 
 namespace weft {
@@ -47,6 +48,7 @@ struct GenerationFields {
   bool cache_prompt = true;
   // Alternatives per token; absent: no logprobs.
   absl::optional<int64_t> top_logprobs;
+  absl::optional<ContextOverflow> overflow;  // absent: the server's
   OutputFormat format = OutputFormat::kText;
   std::string format_source;  // a JSON schema, or a grammar
   bool stream = false;

@@ -37,17 +37,17 @@ json ChatToken(const Tokenizer& tokenizer, int32_t id, double logprob) {
           {"bytes", std::move(list)}};
 }
 
-int64_t Characters(absl::string_view bytes) {
-  return std::count_if(bytes.begin(), bytes.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  });
-}
-
 json FinishJson(const absl::optional<std::string>& finish) {
   return finish.has_value() ? json(*finish) : json(nullptr);
 }
 
 }  // namespace
+
+int64_t Characters(absl::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  });
+}
 
 const char* FinishName(FinishReason reason, bool called_tools) {
   switch (reason) {
@@ -85,7 +85,7 @@ json ChatLogprobs(const Tokenizer& tokenizer,
 
 json CompletionLogprobs(const Tokenizer& tokenizer,
                         absl::Span<const GeneratedToken> tokens, int64_t top,
-                        std::string* bytes) {
+                        int64_t* characters) {
   json texts = json::array(), logprobs = json::array(), tops = json::array(),
        offsets = json::array();
   for (const GeneratedToken& token : tokens) {
@@ -100,8 +100,8 @@ json CompletionLogprobs(const Tokenizer& tokenizer,
                      Finite(other.logprob));
     }
     tops.push_back(std::move(others));
-    offsets.push_back(Characters(*bytes));
-    bytes->append(text.data(), text.size());
+    offsets.push_back(*characters);
+    *characters += Characters(text);
   }
   return {{"tokens", std::move(texts)},
           {"token_logprobs", std::move(logprobs)},

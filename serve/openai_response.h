@@ -33,11 +33,14 @@ nlohmann::ordered_json ChatLogprobs(const Tokenizer& tokenizer,
                                     absl::Span<const GeneratedToken> tokens,
                                     int64_t top);
 
-// Completions: lists of equal length. `*bytes` is what the tokens before had,
-// from which text_offset is counted in characters; it grows.
+// Completions: lists of equal length. `*characters` is how many the tokens
+// before had, the first text_offset; it grows.
 nlohmann::ordered_json CompletionLogprobs(
     const Tokenizer& tokenizer, absl::Span<const GeneratedToken> tokens,
-    int64_t top, std::string* bytes);
+    int64_t top, int64_t* characters);
+
+// Characters that begin in these bytes.
+int64_t Characters(absl::string_view bytes);
 
 // One choice of an answer; `logprobs` may be null.
 nlohmann::ordered_json CompletionChoice(int64_t index, absl::string_view text,

@@ -1,13 +1,12 @@
 #include "serve/output_grammar.h"
 
-#include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "serve/json_fields.h"
-#include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema.h"
+#include "text/grammar/syntax.h"
 
 namespace weft {
 namespace {
@@ -16,8 +15,14 @@ using json = nlohmann::ordered_json;
 using grammar::Syntax;
 using grammar::Term;
 
-constexpr size_t kKept = 32;
-constexpr size_t kMostKeyBytes = 64 << 10;  // of what is worth keeping
+// What is wrong with a source is wrong with the field that it came in.
+absl::StatusOr<std::unique_ptr<TokenConstraint>> OfField(
+    const char* field,
+    absl::StatusOr<std::unique_ptr<TokenConstraint>> constraint) {
+  return absl::IsInvalidArgument(constraint.status())
+             ? FieldError(field, constraint.status().message())
+             : std::move(constraint);
+}
 
 // References of a schema that now stands at `place` of a larger one.
 void MoveReferences(const std::string& place, json* schema) {
@@ -75,17 +80,12 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForFormat(
     case OutputFormat::kText:
       return std::unique_ptr<TokenConstraint>();
     case OutputFormat::kJson:
-      return Find("response_format", "json",
-                  [] { return grammar::AnyJsonObject(); });
+      return OfField("response_format", cache_.OfAnyJson());
     case OutputFormat::kJsonSchema:
-      return Find(
-          "response_format", absl::StrCat("schema ", fields.format_source),
-          [&] {
-            return grammar::FromJsonSchema(json::parse(fields.format_source));
-          });
+      return OfField("response_format",
+                     cache_.OfJsonSchema(fields.format_source));
     case OutputFormat::kGrammar:
-      return Find("grammar", absl::StrCat("grammar ", fields.format_source),
-                  [&] { return grammar::ParseGbnf(fields.format_source); });
+      return OfField("grammar", cache_.OfGrammar(fields.format_source));
   }
   return absl::InternalError("no such format");
 }
@@ -100,53 +100,20 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForToolCall(
       wanted.push_back(tool);
     }
   }
-  return Find(
-      "tools", absl::StrCat("call ", arguments, " ", wanted.dump()),
-      [&]() -> absl::StatusOr<Syntax> {
-        json calls = json::array(), definitions = json::object();
-        for (const json& tool : wanted) {
-          const std::string key = absl::StrCat("call", calls.size());
-          const std::string place = absl::StrCat("/$defs/", key);
-          definitions[key] = CallSchema(tool, arguments, place);
-          calls.push_back({{"$ref", absl::StrCat("#", place)}});
-        }
-        absl::StatusOr<Syntax> syntax = grammar::FromJsonSchema(
-            {{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}});
-        if (!syntax.ok() || !tagged) return syntax;
-        return Between("<tool_call>\n", *std::move(syntax), "\n</tool_call>");
-      });
-}
-
-absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::Find(
-    const char* field, const std::string& key, const Maker& make) {
-  std::shared_ptr<const grammar::TokenTrie> trie;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-      if (kept->first != key) continue;
-      kept_.splice(kept_.begin(), kept_, kept);
-      return kept->second->NewConstraint();
+  const auto make = [&]() -> absl::StatusOr<Syntax> {
+    json calls = json::array(), definitions = json::object();
+    for (const json& tool : wanted) {
+      const std::string key = absl::StrCat("call", calls.size());
+      const std::string place = absl::StrCat("/$defs/", key);
+      definitions[key] = CallSchema(tool, arguments, place);
+      calls.push_back({{"$ref", absl::StrCat("#", place)}});
     }
-    if (trie_ == nullptr) {
-      trie_ = std::make_shared<const grammar::TokenTrie>(*tokenizer_);
-    }
-    trie = trie_;
-  }
-  // Without the lock: two may make the same at once, and nobody waits for one
-  // that is hard to make.
-  const absl::StatusOr<Syntax> syntax = make();
-  if (!syntax.ok()) return FieldError(field, syntax.status().message());
-  const absl::StatusOr<std::shared_ptr<grammar::Grammar>> made =
-      grammar::Grammar::Create(*syntax, trie);
-  if (!made.ok()) return FieldError(field, made.status().message());
-  std::unique_ptr<TokenConstraint> constraint = (*made)->NewConstraint();
-  std::vector<uint64_t> mask(MaskWords(trie->vocabulary_size()));
-  const absl::Status first = constraint->Mask(absl::MakeSpan(mask));
-  if (!first.ok()) return FieldError(field, first.message());
-  absl::MutexLock lock(&mutex_);
-  if (key.size() <= kMostKeyBytes) kept_.emplace_front(key, *made);
-  if (kept_.size() > kKept) kept_.pop_back();
-  return constraint;
+    absl::StatusOr<Syntax> syntax = grammar::FromJsonSchema(
+        {{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}});
+    if (!syntax.ok() || !tagged) return syntax;
+    return Between("<tool_call>\n", *std::move(syntax), "\n</tool_call>");
+  };
+  return OfField("tools", cache_.Of(arguments, wanted.dump(), make));
 }
 
 }  // namespace weft

@@ -1,7 +1,6 @@
 // A model that is ready to be asked, and what the server's owner allows.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,30 +17,29 @@ namespace weft {
 struct ServiceLimits {
   RequestLimits request;
   int64_t prompt_tokens = 0;  // 0: what the context holds
+  // Of an answer that is kept until it is whole: texts with their
+  // log-probabilities, or the text of tokens.
+  int64_t answer_bytes = 64 << 20;
   // Events of one request that may wait for a client to read.
   size_t buffered_events = 8192;
+  // Of requests that do not say.
+  ContextOverflow overflow = ContextOverflow::kStop;
 };
 
 struct ServedModel {
   std::string id;       // its name in the API
   int64_t created = 0;  // seconds since 1970
-  // One of them: models that write, and encoders.
   std::unique_ptr<Scheduler> scheduler;
-  std::unique_ptr<Engine> encoder;
   std::unique_ptr<const ChatTemplate> chat_template;
   ToolCustom tool_custom = ToolCustom::kNone;
   std::unique_ptr<OutputGrammars> grammars;
 
-  const Engine& engine() const {
-    return scheduler != nullptr ? scheduler->engine() : *encoder;
-  }
+  const Engine& engine() const { return scheduler->engine(); }
+  // Whether it gives vectors of texts, and writes none.
+  bool encoder() const { return engine().plan().model.encoder; }
   const Tokenizer& tokenizer() const { return engine().tokenizer(); }
   // The most tokens of a text, prompt included.
-  int64_t capacity() const {
-    if (scheduler != nullptr) return scheduler->capacity();
-    const Plan& plan = encoder->plan();
-    return std::min(plan.max_tokens(), plan.context());
-  }
+  int64_t capacity() const { return scheduler->capacity(); }
 };
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/sampler.h"
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
@@ -77,14 +78,18 @@ void Service::Model(HttpCall* call) const {
   call->Answer(ModelJson(model_));
 }
 
-SchedulerStats Service::Stats() const {
-  return model_.scheduler != nullptr ? model_.scheduler->GetStats()
-                                     : SchedulerStats();
-}
+SchedulerStats Service::Stats() const { return model_.scheduler->GetStats(); }
 
 void Service::Props(HttpCall* call) const {
   const Plan& plan = model_.engine().plan();
   const GenerationFields defaults;
+  json suggested = json::object();
+  for (const SuggestedField& field : SuggestedFields()) {
+    const auto it = plan.model.suggested_sampling.find(std::string(field.key));
+    if (it != plan.model.suggested_sampling.end()) {
+      suggested[std::string(field.name)] = it->second;
+    }
+  }
   call->Answer(json{{"model", model_.id},
                     {"architecture", plan.model.architecture},
                     {"parameters", plan.model.parameters},
@@ -94,6 +99,7 @@ void Service::Props(HttpCall* call) const {
                     {"sampling_order",
                      {"penalties", "top_k", "top_p", "min_p", "temperature"}},
                     {"repeat_window", defaults.sampling.repeat_window},
+                    {"suggested_sampling", std::move(suggested)},
                     {"chat_template", model_.chat_template->source()},
                     {"bos_token", model_.tokenizer().bos()},
                     {"eos_token", model_.tokenizer().eos()}});
@@ -116,29 +122,56 @@ void Service::Tokenize(HttpCall* call) const {
   EncodeOptions options;
   options.add_special = request->add_special;
   options.parse_special = request->parse_special;
-  const absl::StatusOr<std::vector<int32_t>> ids =
+  absl::StatusOr<std::vector<int32_t>> ids =
       tokenizer.Encode(request->content, options);
   if (!ids.ok()) return call->Answer(ToApiError(ids.status()));
-  if (!request->with_pieces) return call->Answer(json{{"tokens", *ids}});
-  json tokens = json::array();
-  for (const int32_t id : *ids) {
-    tokens.push_back(
-        {{"id", id}, {"piece", std::string(tokenizer.TokenToBytes(id))}});
-  }
-  call->Answer(json{{"tokens", std::move(tokens)}});
+  // Some thirty bytes a token: written as they are made.
+  call->AnswerJson([&tokenizer, ids = *std::move(ids),
+                    with_pieces = request->with_pieces](JsonStream* answer) {
+    answer->Open('{');
+    answer->Key("tokens");
+    answer->Open('[');
+    for (const int32_t id : ids) {
+      if (answer->broken()) return;
+      answer->Raw(
+          with_pieces
+              ? absl::StrCat("{\"id\":", id, ",\"piece\":",
+                             JsonText(std::string(tokenizer.TokenToBytes(id))),
+                             "}")
+              : absl::StrCat(id));
+    }
+    answer->Close();
+    answer->Close();
+  });
 }
 
 void Service::Detokenize(HttpCall* call) const {
   absl::StatusOr<DetokenizeRequest> request =
       ParseDetokenizeRequest(call->body);
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  absl::StatusOr<std::string> text =
-      model_.tokenizer().Decode(request->tokens, {});
+  const Tokenizer& tokenizer = model_.tokenizer();
+  int64_t bytes = 0;
+  for (const int32_t id : request->tokens) {
+    if (!tokenizer.InRange(id)) continue;  // Decode tells it
+    bytes += static_cast<int64_t>(tokenizer.TokenToBytes(id).size());
+  }
+  if (bytes > limits_.answer_bytes) {
+    return call->Answer(ToApiError(FieldError(
+        "tokens",
+        absl::StrCat("are ", bytes, " bytes of text: at most ",
+                     limits_.answer_bytes, " (--max-answer-bytes)"))));
+  }
+  absl::StatusOr<std::string> text = tokenizer.Decode(request->tokens, {});
   if (!text.ok()) {
     return call->Answer(
         ToApiError(FieldError("tokens", text.status().message())));
   }
-  call->Answer(json{{"content", *text}});
+  call->AnswerJson([text = *std::move(text)](JsonStream* answer) {
+    answer->Open('{');
+    answer->Key("content");
+    answer->Text(text);
+    answer->Close();
+  });
 }
 
 void Service::ApplyTemplate(HttpCall* call) const {
@@ -148,7 +181,12 @@ void Service::ApplyTemplate(HttpCall* call) const {
   absl::StatusOr<std::vector<TextSegment>> segments =
       RenderChat(model_, *request);
   if (!segments.ok()) return call->Answer(ToApiError(segments.status()));
-  call->Answer(json{{"prompt", JoinSegments(*segments)}});
+  call->AnswerJson([prompt = JoinSegments(*segments)](JsonStream* answer) {
+    answer->Open('{');
+    answer->Key("prompt");
+    answer->Text(prompt);
+    answer->Close();
+  });
 }
 
 }  // namespace weft

@@ -88,6 +88,10 @@ class Bpe : public TokenizerFamily {
     return pretokenizer_->traits().add_bos;
   }
   bool default_add_space_prefix() const override { return false; }
+  bool default_add_eos() const override {
+    return pretokenizer_->traits().add_separator;
+  }
+  bool normalizes() const override { return pretokenizer_->traits().nfc; }
 
   size_t MemoryBytes() const override {
     size_t bytes = sizeof(*this) + pretokenizer_->MemoryBytes() +

@@ -100,8 +100,67 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
   static constexpr absl::string_view kCjkKana = R"([一-龥぀-ゟ゠-ヿ]+)";
   static constexpr absl::string_view kBloom = R"( ?[^(\s|.,!?…。，、।۔،)]+)";
 
+  // OLMo's line ends, and runs of spaces by powers of two.
+  static constexpr absl::string_view kJais2 =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S))"
+      R"(|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)";
+  // Words of more than one syllable block stay together.
+  static constexpr absl::string_view kExaoneMoe =
+      R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+      R"(|[^\r\n\p{L}\p{N}]?\p{L}\p{M}*+(?: ?\p{L}\p{M}*+)*+|\p{N})"
+      R"(| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
+  // gpt-4o with each digit by itself.
+  static constexpr absl::string_view kYoutu =
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)"
+      R"([\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  static constexpr absl::string_view kYoutuScripts =
+      R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+)"
+      R"(|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A})"
+      R"(\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+)"
+      R"(|[\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F})"
+      R"(\x{30A0}-\x{30FF}]+)";
+  // Letters and marks without Han, and without small or without capital ones,
+  // said by what they are not: PCRE2 10.42 knows no intersection of classes.
+  // Code points that are not assigned count as letters here.
+  static constexpr absl::string_view kKimiK2 =
+      R"(\p{Han}+|[^\r\n\p{L}\p{N}]?)"
+      R"([^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}\p{Co}\p{Han}]*)"
+      R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}\p{Co}\p{Han}]+)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|[^\r\n\p{L}\p{N}]?)"
+      R"([^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}\p{Co}\p{Han}]+)"
+      R"([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{Cc}\p{Cf}\p{Co}\p{Han}]*)"
+      R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?)"
+      R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  // Numbers in threes from the right: the number, what is left over in front,
+  // and threes.
+  static constexpr absl::string_view kNumber = R"(\p{N}+)";
+  static constexpr absl::string_view kNumberHead =
+      R"(^\p{N}{1,2}(?=(?:\p{N}{3})*+$))";
+  static constexpr absl::string_view kThreeDigits = R"(\p{N}{3})";
+  // Scripts written without spaces.
+  static constexpr absl::string_view kAfmoeScripts =
+      R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF})"
+      R"(\x{3040}-\x{309F}\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F})"
+      R"(\x{2F00}-\x{2FDF}\x{0E40}-\x{0E7F}\x{0E80}-\x{0EFF}\x{1780}-\x{17FF})"
+      R"(\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF})"
+      R"(\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
+
   static constexpr PretokenizerTraits kPlain = {};
-  static constexpr PretokenizerTraits kWhole = {true, true};
+  static constexpr PretokenizerTraits kWhole = {true, true, false, false};
+  static constexpr PretokenizerTraits kWholeNoBos = {true, false, false, false};
+  static constexpr PretokenizerTraits kBos = {false, true, false, false};
+  static constexpr PretokenizerTraits kSeparated = {false, false, true, false};
+  // NFC: the published tokenizer.json of Qwen, GPT-NeoX (MPT, OLMo, ModernBERT)
+  // and Cohere, and the Python tokenisers of StableLM 2 and Hunyuan.
+  static constexpr PretokenizerTraits kNfc = {false, false, false, true};
 
   static const auto* const kTable = new std::vector<PretokenizerRow>{
       {"default",
@@ -109,8 +168,8 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
        {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
       {"gpt-2", kPlain, {kGpt2}},
       {"phi-2", kPlain, {kGpt2}},
-      {"mpt", kPlain, {kGpt2}},
-      {"olmo", kPlain, {kGpt2}},
+      {"mpt", kNfc, {kGpt2}},
+      {"olmo", kNfc, {kGpt2}},
       {"jais", kPlain, {kGpt2}},
       {"exaone4", kPlain, {kGpt2}},
       {"gigachat", kPlain, {kGpt2}},
@@ -120,7 +179,7 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       {"granite-docling", kPlain, {kGpt2}},
       {"starcoder", kPlain, {R"(\p{N})", kGpt2}},
       {"refact", kPlain, {R"(\p{N})", kGpt2}},
-      {"command-r", kPlain, {R"(\p{N})", kGpt2}},
+      {"command-r", kNfc, {R"(\p{N})", kGpt2}},
       {"smollm", kPlain, {R"(\p{N})", kGpt2}},
       {"codeshell", kPlain, {R"(\p{N})", kGpt2}},
       {"exaone", kPlain, {R"(\p{N})", kGpt2}},
@@ -140,14 +199,14 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       {"smaug-bpe", kPlain, {kLlama3}},
       {"glm4", kPlain, {kLlama3}},
       {"chatglm-bpe", kPlain, {kLlama3}},
-      {"qwen2", kPlain, {kQwen2}},
+      {"qwen2", kNfc, {kQwen2}},
       {"deepseek-r1-qwen", kPlain, {kQwen2}},
       {"megrez", kPlain, {kQwen2}},
       {"kormo", kPlain, {kQwen2}},
-      {"stablelm2", kPlain, {kQwen2}},
-      {"hunyuan", kPlain, {kQwen2}},
+      {"stablelm2", kNfc, {kQwen2}},
+      {"hunyuan", kNfc, {kQwen2}},
       {"grok-2", kPlain, {kQwen2}},
-      {"qwen35", kPlain, {kQwen35}},
+      {"qwen35", kNfc, {kQwen35}},
       {"bailingmoe", kPlain, {kBailing}},
       {"bailingmoe2", kPlain, {kBailing}},
       {"llada-moe", kPlain, {kBailing}},
@@ -168,6 +227,38 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       {"bloom", kPlain, {kBloom}},
       {"poro-chat", kPlain, {kBloom}},
       {"gpt3-finnish", kPlain, {kBloom}},
+      {"f2llmv2", kNfc, {kQwen2}},
+      {"openpangu", kPlain, {kQwen2}},
+      {"solar-open", kPlain, {kQwen2}},
+      {"laguna", kWhole, {kLlama3}},
+      {"jina-v5-nano", kWhole, {kLlama3}},
+      {"joyai-llm", kPlain, {R"(\p{N}{1,3})", kCjkKana, kDeepseekV3}},
+      {"kanana2", kPlain, {kGpt4o}},
+      {"talkie", kPlain, {kGpt4o}},
+      {"mellum2", kPlain, {R"(\p{N})", kGpt2}},
+      {"cohere2_moe", kNfc, {R"(\p{N})", kGpt2}},
+      {"jina-de", kPlain, {kGpt2}},
+      {"jina-es", kPlain, {kGpt2}},
+      {"jina-v2-de", kPlain, {kGpt2}},
+      {"jina-v2-es", kPlain, {kGpt2}},
+      {"modern-bert", kNfc, {kGpt2}},
+      {"roberta-bpe", kSeparated, {kGpt2}},
+      {"jina-v1-en", kSeparated, {kGpt2}},
+      {"jina-v2-code", kSeparated, {kGpt2}},
+      {"superbpe", kPlain, {kNumber, kNumberHead, kThreeDigits}},
+      {"jais-2", kPlain, {kJais2}},
+      {"tiny_aya", kNfc, {kNumber, kNumberHead, kThreeDigits, kGpt4o}},
+      {"cohere2moe", kNfc, {kNumber, kNumberHead, kThreeDigits, kGpt4o}},
+      {"youtu", kWholeNoBos, {kYoutuScripts, kYoutu}},
+      {"exaone-moe", kPlain, {kExaoneMoe}},
+      {"chameleon",
+       kBos,
+       {R"(<sentinel:[0-9]+>)", R"(IMGIMG[A-I]{1,4}Z)", R"([\t\n]|    |  )",
+        R"(\p{N})", R"([\p{P}!-/:-@\[-`{-~])", kGpt2}},
+      {"kimi-k2", kPlain, {kKimiK2}},
+      {"afmoe",
+       kPlain,
+       {kNumber, kNumberHead, kThreeDigits, kAfmoeScripts, kDeepseekV3}},
       {"viking", kPlain, {kBloom, R"(\p{N})"}},
   };
   return *kTable;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "text/pretokenizer_table.h"
+#include "text/unicode_additions.h"
 
 namespace weft {
 namespace {
@@ -45,6 +46,40 @@ struct Matcher {
   std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
 };
 
+// The expression with each \p{X} grown by what newer Unicode added to X. A
+// backslash always hides the character behind it.
+std::string WithAdditions(absl::string_view source) {
+  std::string made;
+  bool in_class = false;
+  for (size_t at = 0; at < source.size();) {
+    if (source[at] == '[' && !in_class) in_class = true;
+    if (source[at] == ']') in_class = false;
+    if (source[at] != '\\') {
+      made += source[at++];
+      continue;
+    }
+    const bool property = source.substr(at, 3) == "\\p{";
+    const size_t size = property ? source.find('}', at) + 1 - at : 2;
+    const absl::string_view escape = source.substr(at, size);
+    at += size;
+    std::string added;
+    if (property) {
+      const absl::string_view name = escape.substr(3, size - 4);
+      for (const UnicodeAddition& row : kUnicodeAdditions) {
+        // A category of one letter has those of two.
+        if (row.property == name ||
+            (name.size() == 1 && row.property != "Han" &&
+             row.property[0] == name[0])) {
+          absl::StrAppend(&added, row.characters);
+        }
+      }
+    }
+    const bool wrap = !added.empty() && !in_class;
+    absl::StrAppend(&made, wrap ? "[" : "", escape, added, wrap ? "]" : "");
+  }
+  return made;
+}
+
 }  // namespace
 
 // One compiled expression. Machine code where PCRE2 can make it, else
@@ -56,7 +91,8 @@ class Pretokenizer::Expression {
     // PCRE2's own \s takes U+180E for a space, which Unicode stopped doing
     // in 6.3.
     const std::string pattern = absl::StrReplaceAll(
-        source, {{"\\s", "\\p{White_Space}"}, {"\\S", "\\P{White_Space}"}});
+        WithAdditions(source),
+        {{"\\s", "\\p{White_Space}"}, {"\\S", "\\P{White_Space}"}});
     int error = 0;
     PCRE2_SIZE offset = 0;
     std::unique_ptr<pcre2_code, FreeCode> code(pcre2_compile(

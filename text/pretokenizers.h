@@ -5,9 +5,11 @@
 // piece that the one before left, into its matches and what lies between them;
 // each sees one piece as if there were nothing around it.
 //
-// Limits: no expression may repeat a group without bound, so that matching
-// needs no stack by the length of the text, nor search a run again from each of
-// its places.
+// Limits: no expression may repeat a group without bound (but possessively), so
+// that matching needs no stack by the length of the text, nor search a run
+// again from each of its places.
+//
+// Classes are those of Unicode 16, whatever PCRE2's own (unicode_additions.h).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,12 @@ namespace weft {
 struct PretokenizerTraits {
   // A piece that is a token as it stands is taken before any merging.
   bool whole_pieces_first = false;
-  // Whether BOS is put where the model's file does not say.
+  // Whether BOS, and EOS as a separator, are put where the model's file does
+  // not say.
   bool add_bos = false;
+  bool add_separator = false;
+  // The published tokeniser normalises texts to NFC before it cuts them.
+  bool nfc = false;
 };
 
 // Thread-safe.

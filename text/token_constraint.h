@@ -1,10 +1,10 @@
 // What decides which tokens may come next in one sequence: a grammar, a schema,
 // or anything else.
 //
-// Whoever samples calls Mask before each token is chosen and Accept with the
-// one that was; calls for one object never overlap, but may come from different
-// threads. An object belongs to one sequence; Clone makes the one of another
-// sequence.
+// Whoever samples may call Prepare, then calls Mask before each token is chosen
+// and Accept with the one that was; calls for one object never overlap, but may
+// come from different threads. An object belongs to one sequence; Clone makes
+// the one of another sequence.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,14 @@ class TokenConstraint {
   // An error, and so a mask without any token, ends the sequence with that
   // error.
   virtual absl::Status Mask(absl::Span<uint64_t> allowed) = 0;
+
+  // Does some of the work that the next Mask takes, about `units` of a few
+  // nanoseconds, so that whoever samples need not wait; true when Mask has
+  // nothing left to do but to copy. What goes wrong is told by Mask.
+  virtual bool Prepare(int64_t units) {
+    (void)units;
+    return true;
+  }
 
   // The token that was chosen. It was allowed by the last Mask, and is no
   // end-of-text token that ended the sequence.

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "text/bpe.h"
+#include "text/normalize.h"
 #include "text/spm.h"
 #include "text/utf8.h"
 #include "text/wordpiece.h"
@@ -27,24 +30,60 @@ constexpr FamilyRow kFamilies[] = {
     {"bert", CreateWordpiece},
 };
 
-// Tokens that end an answer in known models; files seldom say so in their
-// metadata.
-constexpr absl::string_view kEndOfGeneration[] = {
+// Tokens that end an answer in known models, and those that stand between files
+// where models fill in the middle; metadata seldom names them. The lists are
+// those of public loaders (llama.cpp, src/llama-vocab.cpp), which take them for
+// control tokens whatever type the file gives them (but for "</s>", which they
+// took in for one model only). The end of turn of a vocabulary is the first of
+// those that it has.
+constexpr absl::string_view kEndOfTurn[] = {
     "<|eot_id|>",
-    "<|eom_id|>",
     "<|im_end|>",
     "<|end|>",
-    "<|endoftext|>",
-    "<|return|>",
-    "<|call|>",
     "<end_of_turn>",
-    "<|end_of_text|>",
+    "<turn|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<end_of_utterance>",
     "<EOT>",
     "<|EOT|>",
     "_<EOT>",
-    "<end_of_utterance>",
-    "<|END_OF_TURN_TOKEN|>",
-    "<｜end▁of▁sentence｜>",
+    "[EOT]",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+};
+constexpr absl::string_view kOtherEnds[] = {
+    "<|eom_id|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<eos>",
+    "[EOS]",
+    "<|tool_response>",
+    "[e~[",
+    // Padding, repository and file of fill-in-the-middle.
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<PAD>",
+    "[PAD]",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<REPO>",
+    "<reponame>",
+    "<|file_sep|>",
+};
+
+// A name that ends nothing where the vocabulary has all of the others.
+struct Exception {
+  absl::string_view name;
+  absl::string_view others[2];
+};
+constexpr Exception kExceptions[] = {
+    {"<|end|>", {"<|return|>", "<|call|>"}},
+    {"<|end|>", {"<|calls|>", "<|flush|>"}},
 };
 
 // Phi-3's vocabulary, which files do not name: SentencePiece with this token.
@@ -98,6 +137,7 @@ absl::Status Check(const Vocabulary& vocabulary) {
       {"separator", vocabulary.separator()},
       {"padding", vocabulary.padding()},
       {"end of turn", vocabulary.end_of_turn()},
+      {"mask", vocabulary.has_mask() ? vocabulary.mask() : -1},
   };
   for (const auto& [name, id] : ids) {
     if (id < -1 || id >= count) {
@@ -105,6 +145,12 @@ absl::Status Check(const Vocabulary& vocabulary) {
                      absl::StrCat("id ", id, " is not among the ", count,
                                   " tokens (-1 for none)"));
     }
+  }
+  for (const int32_t id : vocabulary.ends()) {
+    if (id >= 0 && id < count) continue;
+    return Invalid(
+        "token that ends a text",
+        absl::StrCat("id ", id, " is not among the ", count, " tokens"));
   }
   return absl::OkStatus();
 }
@@ -128,6 +174,49 @@ void FillTypes(Vocabulary& vocabulary) {
   }
   if (vocabulary.unknown() >= 0) {
     vocabulary.set_types(vocabulary.unknown(), Vocabulary::UNKNOWN);
+  }
+}
+
+// The ids of known ends by their names; the first of equal texts.
+using Ends = absl::flat_hash_map<absl::string_view, int32_t>;
+
+Ends FindEnds(const Vocabulary& vocabulary) {
+  Ends ends;
+  for (absl::string_view name : kEndOfTurn) ends.emplace(name, -1);
+  for (absl::string_view name : kOtherEnds) ends.emplace(name, -1);
+  for (int id = 0; id < vocabulary.tokens_size(); ++id) {
+    const auto it = ends.find(vocabulary.tokens(id));
+    if (it != ends.end() && it->second < 0) it->second = id;
+  }
+  for (auto it = ends.begin(); it != ends.end();) {
+    const auto next = std::next(it);
+    if (it->second < 0) ends.erase(it);
+    it = next;
+  }
+  return ends;
+}
+
+// Names the end of turn and all ends; what is known by its name is no ordinary
+// text.
+void SetEnds(Vocabulary& vocabulary) {
+  const Ends found = FindEnds(vocabulary);
+  const auto has = [&](absl::string_view name) { return found.contains(name); };
+  for (absl::string_view name : kEndOfTurn) {
+    if (vocabulary.end_of_turn() >= 0) break;
+    if (has(name)) vocabulary.set_end_of_turn(found.at(name));
+  }
+  for (const auto& [name, id] : found) {
+    const absl::string_view text = name;
+    const bool excepted = std::any_of(
+        std::begin(kExceptions), std::end(kExceptions),
+        [&](const Exception& e) {
+          return e.name == text && has(e.others[0]) && has(e.others[1]);
+        });
+    if (!excepted) vocabulary.add_ends(id);
+    const Vocabulary::TokenType type = vocabulary.types(id);
+    if (type == Vocabulary::NORMAL || type == Vocabulary::UNDEFINED) {
+      vocabulary.set_types(id, Vocabulary::CONTROL);
+    }
   }
 }
 
@@ -156,6 +245,8 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   absl::Status status = Check(vocabulary);
   if (!status.ok()) return status;
   FillTypes(vocabulary);
+  const int32_t named_end_of_turn = vocabulary.end_of_turn();
+  SetEnds(vocabulary);
 
   std::unique_ptr<Tokenizer> made(new Tokenizer);
   std::string known;
@@ -176,7 +267,9 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
                                                 : family.default_add_bos();
   vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
-  vocabulary.set_add_eos(vocabulary.add_eos() && vocabulary.eos() >= 0);
+  const bool add_eos = vocabulary.has_add_eos() ? vocabulary.add_eos()
+                                                : family.default_add_eos();
+  vocabulary.set_add_eos(add_eos && vocabulary.eos() >= 0);
   if (!vocabulary.has_add_space_prefix()) {
     vocabulary.set_add_space_prefix(family.default_add_space_prefix());
   }
@@ -185,20 +278,19 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   made->special_.resize(count);
   made->ends_generation_.resize(count);
   made->markup_.resize(count);
+  for (const int32_t id : vocabulary.ends()) made->ends_generation_[id] = true;
+  for (const int32_t id : {vocabulary.eos(), named_end_of_turn}) {
+    if (id >= 0) made->ends_generation_[id] = true;
+  }
   for (int id = 0; id < count; ++id) {
     const std::string& text = vocabulary.tokens(id);
     const Vocabulary::TokenType type = vocabulary.types(id);
-    const bool ends = id == vocabulary.eos() || id == vocabulary.end_of_turn();
     const bool special = type == Vocabulary::CONTROL ||
-                         type == Vocabulary::UNKNOWN || ends ||
+                         type == Vocabulary::UNKNOWN ||
+                         id == vocabulary.eos() || id == named_end_of_turn ||
                          id == vocabulary.bos();
     const bool user_defined = type == Vocabulary::USER_DEFINED;
     made->special_[id] = special;
-    made->ends_generation_[id] =
-        ends ||
-        ((special || user_defined) &&
-         std::find(std::begin(kEndOfGeneration), std::end(kEndOfGeneration),
-                   text) != std::end(kEndOfGeneration));
     made->special_takes_space_ |=
         vocabulary.model() == "llama" && text == kTokenOfPhi3;
     made->markup_[id] =
@@ -276,8 +368,14 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
     const SpecialTokens::Match match = all_special_.FindIf(text, at, accepts);
     const size_t end = match.size > 0 ? match.begin : text.size();
     if (end > at) {
-      const absl::Status status = family_->Encode(
-          text.substr(at, end - at), vocabulary_.add_space_prefix(), ids);
+      absl::string_view part = text.substr(at, end - at);
+      std::string normalized;
+      if (options.normalize && family_->normalizes()) {
+        normalized = ToNfc(part);
+        part = normalized;
+      }
+      const absl::Status status =
+          family_->Encode(part, vocabulary_.add_space_prefix(), ids);
       if (!status.ok()) return status;
     }
     if (match.size > 0) ids.push_back(match.id);

@@ -7,7 +7,8 @@
 // Round trip: for any bytes x without special tokens in them,
 // DecodeBytes(Encode(x)) == x, and for well-formed UTF-8 Decode(Encode(x)) ==
 // x, provided that the vocabulary has a token for every byte. With special
-// tokens in x it holds when they are printed (skip_special = false).
+// tokens in x it holds when they are printed (skip_special = false); where the
+// family normalises, for texts in NFC, or with normalize = false.
 //
 // The space that SentencePiece vocabularies want before a text (space prefix)
 // is put at the start and again after each special token, as llama.cpp and
@@ -39,6 +40,9 @@ struct EncodeOptions {
   // Control tokens written in the text ("</s>") are meant. When false they stay
   // plain text. User-defined tokens are matched either way.
   bool parse_special = true;
+  // To NFC, where the family's published tokeniser does so. When false texts
+  // are encoded as they are.
+  bool normalize = true;
 };
 
 struct DecodeOptions {
@@ -95,7 +99,8 @@ class Tokenizer {
   absl::string_view Piece(int32_t id) const { return vocabulary_.tokens(id); }
   // Control tokens, BOS, EOS, end of turn and the unknown token.
   bool IsSpecial(int32_t id) const { return special_[id]; }
-  // EOS, end of turn, and the tokens that known chat models end with.
+  // EOS, end of turn, the vocabulary's other ends, and the tokens that known
+  // models end with, by their names.
   bool IsEndOfGeneration(int32_t id) const { return ends_generation_[id]; }
 
   int32_t vocabulary_size() const { return vocabulary_.tokens_size(); }
@@ -104,6 +109,7 @@ class Tokenizer {
   // -1 when the model has none.
   int32_t bos() const { return vocabulary_.bos(); }
   int32_t eos() const { return vocabulary_.eos(); }
+  // Known by its name where the file does not say.
   int32_t end_of_turn() const { return vocabulary_.end_of_turn(); }
   // Whether Encode with add_special puts them: as the vocabulary says, else the
   // family's default; never where the model has no such token.

@@ -33,6 +33,10 @@ class TokenizerFamily {
   // Defaults for what a model's file need not say.
   virtual bool default_add_bos() const = 0;
   virtual bool default_add_space_prefix() const = 0;
+  virtual bool default_add_eos() const { return false; }
+
+  // Whether the published tokeniser normalises texts to NFC first.
+  virtual bool normalizes() const { return false; }
 
   virtual size_t MemoryBytes() const = 0;
 };

@@ -15,6 +15,8 @@ namespace {
 
 constexpr absl::string_view kWordMark = "\u2581";
 constexpr absl::string_view kRestMark = "##";
+// Longer words are unknown (BERT's max_input_chars_per_word).
+constexpr int kLongestWord = 100;  // characters
 
 // CJK ideographs, which stand for words; not syllables and kana, which are
 // written in words.
@@ -65,23 +67,32 @@ class Words {
   std::vector<std::string> words_;
 };
 
-void AddCharacter(int32_t c, Words* words) {
+// What is done to characters before words are looked up.
+struct Normalizer {
+  bool lowercase = true;
+  bool strip_accents = true;
+
+  int32_t Case(int32_t c) const { return lowercase ? utf8proc_tolower(c) : c; }
+};
+
+void AddCharacter(int32_t c, const Normalizer& normalizer, Words* words) {
   const utf8proc_category_t category = utf8proc_category(c);
   if (IsSpace(c, category)) {
     words->End();
   } else if (c == 0xfffd || IsControl(category) ||
-             category == UTF8PROC_CATEGORY_MN) {
+             (normalizer.strip_accents && category == UTF8PROC_CATEGORY_MN)) {
     // Dropped: accents, and what cannot be seen.
   } else if (IsPunctuation(c, category) || IsIdeograph(c)) {
     words->End();
-    words->Append(utf8proc_tolower(c));
+    words->Append(normalizer.Case(c));
     words->End();
   } else {
-    words->Append(utf8proc_tolower(c));
+    words->Append(normalizer.Case(c));
   }
 }
 
-std::vector<std::string> WordsOf(absl::string_view text) {
+std::vector<std::string> WordsOf(absl::string_view text,
+                                 const Normalizer& normalizer) {
   Words words;
   for (size_t at = 0; at < text.size();) {
     const Utf8Unit unit = Utf8UnitAt(text, at);
@@ -91,12 +102,15 @@ std::vector<std::string> WordsOf(absl::string_view text) {
           reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
           static_cast<utf8proc_ssize_t>(unit.bytes), &c);
       // No character has a longer decomposition.
-      utf8proc_int32_t parts[8];
+      utf8proc_int32_t parts[8] = {c};
       int boundary = 0;
       const utf8proc_ssize_t n =
-          utf8proc_decompose_char(c, parts, 8, UTF8PROC_DECOMPOSE, &boundary);
+          normalizer.strip_accents
+              ? utf8proc_decompose_char(c, parts, 8, UTF8PROC_DECOMPOSE,
+                                        &boundary)
+              : 1;
       for (utf8proc_ssize_t i = 0; i < std::min<utf8proc_ssize_t>(n, 8); ++i) {
-        AddCharacter(parts[i], &words);
+        AddCharacter(parts[i], normalizer, &words);
       }
     }
     at += unit.bytes;
@@ -116,9 +130,12 @@ class Wordpiece : public TokenizerFamily {
 
   absl::Status Encode(absl::string_view text, bool,
                       std::vector<int32_t>& ids) const override {
-    for (const std::string& word : WordsOf(text)) {
+    for (const std::string& word : WordsOf(text, normalizer_)) {
       const size_t before = ids.size();
-      if (EncodeWord(word, ids)) continue;
+      const auto characters = std::count_if(
+          word.begin(), word.end(),
+          [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+      if (characters <= kLongestWord && EncodeWord(word, ids)) continue;
       ids.resize(before);
       if (unknown_ < 0) {
         return absl::InvalidArgumentError(
@@ -148,6 +165,13 @@ class Wordpiece : public TokenizerFamily {
   void Fill(const Vocabulary& vocabulary) {
     const int count = vocabulary.tokens_size();
     unknown_ = vocabulary.unknown();
+    if (vocabulary.has_lowercase()) {
+      normalizer_.lowercase = vocabulary.lowercase();
+      normalizer_.strip_accents = vocabulary.lowercase();
+    }
+    if (vocabulary.has_strip_accents()) {
+      normalizer_.strip_accents = vocabulary.strip_accents();
+    }
     bool marks_words = false;
     for (const std::string& token : vocabulary.tokens()) {
       marks_words = marks_words || absl::StartsWith(token, kWordMark);
@@ -192,6 +216,7 @@ class Wordpiece : public TokenizerFamily {
   absl::flat_hash_map<absl::string_view, int32_t> first_, rest_;
   size_t longest_ = 0;
   int32_t unknown_ = -1;
+  Normalizer normalizer_;
 };
 
 }  // namespace

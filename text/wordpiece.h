@@ -5,7 +5,8 @@
 // without its marks), control characters dropped, cut at white space; each
 // punctuation character and each CJK ideograph is a word of its own. A word is
 // cut into the longest token that begins it, then the longest that continues
-// it, and so on; where that fails the whole word is the unknown token.
+// it, and so on; where that fails, and where a word has more than 100
+// characters, the whole word is the unknown token.
 //
 // Vocabularies mark the pieces of words in one of two ways: those that begin a
 // word have U+2581 in front (model files), or those that continue one have "##"

@@ -1,8 +1,6 @@
 #include "loaders/architectures/architecture.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -46,15 +44,6 @@ absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
 }
 
 }  // namespace
-
-double AsWritten(float x) {
-  char text[32];
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, x);
-    if (std::strtof(text, nullptr) == x) break;
-  }
-  return std::strtod(text, nullptr);
-}
 
 absl::Span<const Architecture* const> AllArchitectures() {
   return kArchitectures;
@@ -126,6 +115,14 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
 
 ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
                                    int64_t rows, int64_t columns) {
+  const std::string one = absl::StrCat(absl::StripSuffix(name, "_exps"), ".");
+  absl::StatusOr<const GgufTensor*> first =
+      weights_.Optional(one + "0.weight", std::vector<int64_t>{columns, rows});
+  if (!first.ok()) Fail(first.status());
+  if (!first.ok()) return kNone;
+  if (*first != nullptr) {
+    return JoinExperts(name, one, experts, rows, columns);
+  }
   absl::StatusOr<const GgufTensor*> tensor = weights_.Require(
       name + ".weight", std::vector<int64_t>{columns, rows, experts});
   if (!tensor.ok()) {
@@ -133,6 +130,26 @@ ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
     return kNone;
   }
   return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::JoinExperts(const std::string& name,
+                                  const std::string& one, int64_t experts,
+                                  int64_t rows, int64_t columns) {
+  std::vector<ValueId> matrices;
+  for (int64_t i = 0; i < experts; ++i) {
+    matrices.push_back(Matrix(absl::StrCat(one, i), rows, columns));
+    if (!error_.ok()) return kNone;
+    const DType type = graph().value(matrices[i]).type.dtype;
+    if (type == graph().value(matrices[0]).type.dtype) continue;
+    Fail(absl::UnimplementedError(absl::StrCat(
+        "old layout of experts: tensor '", one, i, ".weight': it is ",
+        UpperName(type), " and that of expert 0 is ",
+        UpperName(graph().value(matrices[0]).type.dtype),
+        ": use a model whose experts are one tensor, converted anew")));
+    return kNone;
+  }
+  Name(name);
+  return ConcatRows(matrices);
 }
 
 ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
@@ -260,6 +277,14 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   Name(name);
   const ValueId y = Matmul(x, weight);
   return added == kNone ? y : Add(y, added);
+}
+
+RopeOptions ModelBuilder::UnscaledRopeOf(const char* style) const {
+  RopeOptions rope = RopeOf(style);
+  rope.scale = 1;
+  rope.magnitude = 1;
+  rope.ramp_begin = rope.ramp_end = 0;
+  return rope;
 }
 
 RopeOptions ModelBuilder::RopeOf(const char* style) const {

@@ -55,7 +55,8 @@ class ModelBuilder : public GraphBuilder {
   ValueId OptionalMatrix(const std::string& name, int64_t rows,
                          int64_t columns);
   // The matrices of all experts, one below the other, of the three-dimensional
-  // tensor `name`.weight.
+  // tensor `name`.weight; or, as files of 2023 have them, of a tensor for each:
+  // "blk.0.ffn_up.3.weight" for the fourth of "blk.0.ffn_up_exps".
   ValueId ExpertMatrix(const std::string& name, int64_t experts, int64_t rows,
                        int64_t columns);
   // The numbers of a tensor of these dimensions (row length first), one behind
@@ -79,6 +80,9 @@ class ModelBuilder : public GraphBuilder {
 
   // Rotation as the metadata says, of pairs as `style` says (RopeOptions).
   RopeOptions RopeOf(const char* style) const;
+  // The same without what stretches it to a longer context, for the blocks with
+  // a window of models whose other blocks are stretched.
+  RopeOptions UnscaledRopeOf(const char* style) const;
 
   // A new state for the keys or the values of a block. Encoders write and read
   // it in the same step, so it is f32 whatever the options say.
@@ -93,6 +97,8 @@ class ModelBuilder : public GraphBuilder {
  private:
   void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
+  ValueId JoinExperts(const std::string& name, const std::string& one,
+                      int64_t experts, int64_t rows, int64_t columns);
   ValueId AddVector(const GgufTensor& tensor);
   // Fails when another block has what this one does not, or the reverse.
   void CheckAllOrNone(const std::string& tensor,
@@ -110,10 +116,6 @@ class ModelBuilder : public GraphBuilder {
   std::map<std::string, FirstAsked> optional_;
   absl::Status error_;
 };
-
-// The double that a float's shortest decimal names: 1e-05 for 1e-5f, so that
-// dumps show what the file's author wrote. As a float it is the same number.
-double AsWritten(float x);
 
 struct Architecture {
   const char* name;  // `general.architecture`

@@ -16,7 +16,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const ModelConfig& c = m.config;
   const std::string blk = BlockPrefix(block);
   const int64_t d = c.embedding_length;
-  const int64_t f = c.feed_forward_length;
+  const int64_t f = c.Block(block).feed_forward_length;
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
   return m.Linear(blk + "ffn_down", m.Gelu(up, GeluApproximation::kTanh), d, f);

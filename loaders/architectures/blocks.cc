@@ -30,20 +30,20 @@ Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
   const std::string blk = BlockPrefix(block);
   const int64_t d = c.embedding_length;
   Heads heads;
-  heads.q = m.Linear(blk + "attn_q", x, c.head_count * c.key_length, d, bias);
-  heads.k =
-      m.Linear(blk + "attn_k", x, c.head_count_kv * c.key_length, d, bias);
-  heads.v =
-      m.Linear(blk + "attn_v", x, c.head_count_kv * c.value_length, d, bias);
+  const int64_t count = c.Block(block).head_count;
+  const int64_t count_kv = c.Block(block).head_count_kv;
+  heads.q = m.Linear(blk + "attn_q", x, count * c.key_length, d, bias);
+  heads.k = m.Linear(blk + "attn_k", x, count_kv * c.key_length, d, bias);
+  heads.v = m.Linear(blk + "attn_v", x, count_kv * c.value_length, d, bias);
   return heads;
 }
 
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
   const ModelConfig& c = m.config;
   const std::string blk = BlockPrefix(block);
-  const int64_t q = c.head_count * c.key_length;
-  const int64_t k = c.head_count_kv * c.key_length;
-  const int64_t v = c.head_count_kv * c.value_length;
+  const int64_t q = c.Block(block).head_count * c.key_length;
+  const int64_t k = c.Block(block).head_count_kv * c.key_length;
+  const int64_t v = c.Block(block).head_count_kv * c.value_length;
   const ValueId all =
       m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
   Heads heads;
@@ -65,8 +65,8 @@ Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads) {
     m.Name(full);
     return m.RmsNorm(x, weight, epsilon, count);
   };
-  heads.q = norm("attn_q_norm", heads.q, c.head_count);
-  heads.k = norm("attn_k_norm", heads.k, c.head_count_kv);
+  heads.q = norm("attn_q_norm", heads.q, c.Block(block).head_count);
+  heads.k = norm("attn_k_norm", heads.k, c.Block(block).head_count_kv);
   return heads;
 }
 
@@ -81,18 +81,19 @@ Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
 
 AttentionOptions DefaultAttention(const ModelConfig& config) {
   AttentionOptions options;
-  options.heads = config.head_count;
   options.scale = 1.0 / std::sqrt(static_cast<double>(config.key_length));
   return options;
 }
 
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
-                        const AttentionOptions& options, Bias bias) {
+                        const AttentionOptions& chosen, Bias bias) {
   const ModelConfig& c = m.config;
+  AttentionOptions options = chosen;
+  options.heads = c.Block(block).head_count;
+  const int64_t count_kv = c.Block(block).head_count_kv;
   const std::string blk = BlockPrefix(block);
-  const ValueId key_state = m.KeyState(block, c.head_count_kv, c.key_length);
-  const ValueId value_state =
-      m.ValueState(block, c.head_count_kv, c.value_length);
+  const ValueId key_state = m.KeyState(block, count_kv, c.key_length);
+  const ValueId value_state = m.ValueState(block, count_kv, c.value_length);
   m.Name(blk + "keys");
   const ValueId keys = m.KvWrite(key_state, heads.k, m.positions, m.sequence);
   m.Name(blk + "values");
@@ -108,14 +109,14 @@ ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
   const ValueId weights = m.Softmax(scores);
   const ValueId mixed = m.AttentionValues(weights, values, last, m.sequence);
   return m.Linear(blk + "attn_output", mixed, c.embedding_length,
-                  c.head_count * c.value_length, bias);
+                  options.heads * c.value_length, bias);
 }
 
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
                          Activation activation) {
   const std::string blk = BlockPrefix(block);
   const int64_t d = m.config.embedding_length;
-  const int64_t f = m.config.feed_forward_length;
+  const int64_t f = m.config.Block(block).feed_forward_length;
   const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");

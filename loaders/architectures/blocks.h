@@ -41,7 +41,7 @@ Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
 
 // Attention to this and earlier positions through the KV cache, which keeps k
 // and v (encoders: to all positions of the text); then attn_output.
-// options.heads is filled in; options.scale is 1 / sqrt(key_length) where
+// options.heads is filled in here; options.scale is 1 / sqrt(key_length) where
 // DefaultAttention made it.
 AttentionOptions DefaultAttention(const ModelConfig& config);
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,

@@ -15,6 +15,7 @@ namespace {
 constexpr char kScoreCap[] = "attn_logit_softcapping";
 constexpr char kLogitCap[] = "final_logit_softcapping";
 constexpr int64_t kBlocksOf27B = 46;
+constexpr int64_t kPublishedWindow = 4096;  // early files do not say it
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
@@ -29,7 +30,7 @@ void Build(ModelBuilder& m) {
   ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    attention.window = block % 2 == 0 ? c.sliding_window : 0;
+    attention.window = c.WindowOf(block);
     const Heads heads =
         SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
     const ValueId attended = CachedAttention(
@@ -50,6 +51,8 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"attention.sliding_window"};
+  traits.default_window = [](const ModelConfig&) { return kPublishedWindow; };
+  traits.window_period = 2;
   traits.keys = {{kScoreCap, 0, 1e6, 50}, {kLogitCap, 0, 1e6, 30}};
   return traits;
 }

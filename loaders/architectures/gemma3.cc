@@ -3,8 +3,14 @@
 // sliding window, and another frequency of rotation in those.
 //
 // Scores are scaled by the head length; the 27B model, which is known by its 62
-// blocks, by the embedding's share of a head.
+// blocks, by the embedding's share of a head. What files of some converters
+// leave out is as published: the norm's epsilon, the frequencies of rotation,
+// and the stretching of the larger models (known by their blocks) to more than
+// the 32768 positions that they were first trained on. A file without a window
+// has none, and one frequency.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
@@ -14,15 +20,23 @@ namespace {
 
 constexpr char kLogitCap[] = "final_logit_softcapping";
 constexpr char kLocalBase[] = "rope.freq_base_swa";
-constexpr int64_t kPattern = 6;  // blocks, of which the last sees everything
 constexpr int64_t kBlocksOf27B = 62;
+
+// A file that says nothing of it: 4B, 12B and 27B.
+bool IsStretchedAsPublished(const ModelConfig& c) {
+  constexpr int64_t kBlocks[] = {34, 48, kBlocksOf27B};
+  return !c.says_rope_scaling && !c.sliding_blocks.empty() &&
+         c.trained_context_length > 32768 &&
+         std::find(std::begin(kBlocks), std::end(kBlocks), c.block_count) !=
+             std::end(kBlocks);
+}
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const RopeOptions global = m.RopeOf("halves");
-  RopeOptions local = global;
+  RopeOptions global = m.RopeOf("halves");
+  if (IsStretchedAsPublished(c)) global.scale = 1.0 / 8;
+  RopeOptions local = m.UnscaledRopeOf("halves");
   local.base = c.Number(kLocalBase);
-  local.scale = 1;
   AttentionOptions attention = DefaultAttention(c);
   if (c.block_count == kBlocksOf27B) {
     attention.scale = std::sqrt(static_cast<double>(c.head_count) /
@@ -32,11 +46,10 @@ void Build(ModelBuilder& m) {
   ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    const bool slides = block % kPattern != kPattern - 1;
-    attention.window = slides ? c.sliding_window : 0;
+    attention.window = c.WindowOf(block);
     Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
     heads = RotateHeads(m, block, NormHeads(m, block, heads),
-                        slides ? local : global);
+                        c.Slides(block) ? local : global);
     const ValueId attended = CachedAttention(m, block, heads, attention);
     x = Residual(m, blk + "attn_residual",
                  RmsNorm(m, blk + "post_attention_norm", attended), x);
@@ -54,6 +67,9 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"attention.sliding_window"};
+  traits.window_period = 6;
+  traits.default_epsilon = 1e-6;
+  traits.default_freq_base = 1e6;
   traits.keys = {{kLogitCap, 0, 1e6, 0}, {kLocalBase, 1, 1e9, 10000}};
   return traits;
 }

@@ -13,7 +13,7 @@ namespace {
 ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const std::string blk = BlockPrefix(block);
   const int64_t d = m.config.embedding_length;
-  const int64_t f = m.config.feed_forward_length;
+  const int64_t f = m.config.Block(block).feed_forward_length;
   const ValueId hidden = m.Linear(blk + "ffn_up", x, f, d, Bias::kRequired);
   m.Name(blk + "ffn_act");
   return m.Linear(blk + "ffn_down", m.Gelu(hidden, GeluApproximation::kTanh), d, f,

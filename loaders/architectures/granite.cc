@@ -10,6 +10,8 @@ constexpr char kScoreScale[] = "attention.scale";
 constexpr char kEmbeddingScale[] = "embedding_scale";
 constexpr char kResidualScale[] = "residual_scale";
 constexpr char kLogitScale[] = "logit_scale";
+// Whether there is rotation at all.
+constexpr char kRotates[] = "rope.scaling.finetuned";
 
 // x times the number `key`, where the file has one.
 ValueId ScaleBy(ModelBuilder& m, const char* key, ValueId x) {
@@ -20,6 +22,7 @@ ValueId ScaleBy(ModelBuilder& m, const char* key, ValueId x) {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf("interleaved");
+  const bool rotates = c.Number(kRotates) != 0;
   AttentionOptions attention = DefaultAttention(c);
   if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);
 
@@ -29,7 +32,8 @@ void Build(ModelBuilder& m) {
     const Heads heads =
         SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
     const ValueId attended = CachedAttention(
-        m, block, RotateHeads(m, block, heads, rope), attention);
+        m, block, rotates ? RotateHeads(m, block, heads, rope) : heads,
+        attention);
     x = Residual(m, blk + "attn_residual", ScaleBy(m, kResidualScale, attended),
                  x);
     const ValueId fed = GatedFeedForward(
@@ -49,7 +53,8 @@ ModelTraits Traits() {
   traits.keys = {{kScoreScale, 0, 1e6, 0},
                  {kEmbeddingScale, 0, 1e6, 0},
                  {kResidualScale, 0, 1e6, 0},
-                 {kLogitScale, 0, 1e6, 0}};
+                 {kLogitScale, 0, 1e6, 0},
+                 {kRotates, 0, 1, 1}};
   return traits;
 }
 

@@ -1,6 +1,9 @@
 // OLMo 2 (OLMo Team 2024, arXiv:2501.00656): LLaMA with its norms behind
 // attention and feed-forward network instead of before, and with norms of all
 // queries and all keys.
+//
+// OLMo 3 (2025) has the same name in files, and a sliding window in three
+// blocks of four; only the fourth is stretched to longer contexts.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 
@@ -17,17 +20,21 @@ ValueId NormRow(ModelBuilder& m, const std::string& name, ValueId x,
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf("halves");
+  const RopeOptions rope_of_window = m.UnscaledRopeOf("halves");
+  AttentionOptions attention = DefaultAttention(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
     Heads heads = SeparateHeads(m, block, x);
-    heads.q =
-        NormRow(m, blk + "attn_q_norm", heads.q, c.head_count * c.key_length);
+    heads.q = NormRow(m, blk + "attn_q_norm", heads.q,
+                      c.Block(block).head_count * c.key_length);
     heads.k = NormRow(m, blk + "attn_k_norm", heads.k,
-                      c.head_count_kv * c.key_length);
-    const ValueId attended = CachedAttention(
-        m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
+                      c.Block(block).head_count_kv * c.key_length);
+    heads =
+        RotateHeads(m, block, heads, c.Slides(block) ? rope_of_window : rope);
+    attention.window = c.WindowOf(block);
+    const ValueId attended = CachedAttention(m, block, heads, attention);
     x = Residual(m, blk + "attn_residual",
                  RmsNorm(m, blk + "post_attention_norm", attended), x);
     const ValueId fed = GatedFeedForward(m, block, x, Activation::kSilu);
@@ -38,8 +45,15 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.window_period = 4;
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kOlmo2 = {"olmo2", ModelTraits(), Build};
+const Architecture kOlmo2 = {"olmo2", Traits(), Build};
 
 }  // namespace weft

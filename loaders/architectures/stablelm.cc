@@ -3,14 +3,14 @@
 //
 // Larger models have the parallel residual, where attention and feed-forward
 // network read the same norm and are added at once, and normalise each head of
-// queries and keys, with weights of its own.
+// queries and keys, with weights of its own. Whether there is a norm for the
+// network alone tells the two apart: published files of sequential models say
+// `use_parallel_residual` too.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 
 namespace weft {
 namespace {
-
-constexpr char kParallel[] = "use_parallel_residual";
 
 ValueId NormEachHead(ModelBuilder& m, const std::string& name, ValueId x,
                      int64_t heads) {
@@ -23,7 +23,6 @@ ValueId NormEachHead(ModelBuilder& m, const std::string& name, ValueId x,
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const bool parallel = c.Number(kParallel) != 0;
   const RopeOptions rope = m.RopeOf("halves");
 
   ValueId x = EmbedTokens(m);
@@ -31,13 +30,17 @@ void Build(ModelBuilder& m) {
     const std::string blk = BlockPrefix(block);
     const ValueId normed = LayerNorm(m, blk + "attn_norm", x);
     Heads heads = SeparateHeads(m, block, normed);
-    heads.q = NormEachHead(m, blk + "attn_q_norm", heads.q, c.head_count);
-    heads.k = NormEachHead(m, blk + "attn_k_norm", heads.k, c.head_count_kv);
+    heads.q = NormEachHead(m, blk + "attn_q_norm", heads.q,
+                           c.Block(block).head_count);
+    heads.k = NormEachHead(m, blk + "attn_k_norm", heads.k,
+                           c.Block(block).head_count_kv);
     const ValueId attended = CachedAttention(
         m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
     x = Residual(m, blk + "attn_residual", attended, x);
+    const bool sequential = m.OptionalVector(blk + "ffn_norm.weight",
+                                             {c.embedding_length}) != kNone;
     const ValueId fed = GatedFeedForward(
-        m, block, parallel ? normed : LayerNorm(m, blk + "ffn_norm", x),
+        m, block, sequential ? LayerNorm(m, blk + "ffn_norm", x) : normed,
         Activation::kSilu);
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
@@ -48,7 +51,6 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.norm = ModelTraits::Norm::kLayer;
-  traits.keys = {{kParallel, 0, 1, 0}};
   return traits;
 }
 

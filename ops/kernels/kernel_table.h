@@ -23,13 +23,9 @@ namespace weft {
 // machines with bfloat16 arithmetic, twice as fast, and less exact.
 enum class F16Compute : uint8_t { kF32, kBF16 };
 
-// Whose kernels multiply F32 weights from 64 rows up. The bits are the same.
-enum class MatmulChoice : uint8_t { kOwn, kOneDnn };
-
 struct KernelOptions {
   Isa isa = Isa::kRef;  // the cap
   F16Compute f16_compute = F16Compute::kF32;
-  MatmulChoice matmul = MatmulChoice::kOwn;
 };
 
 // One node of a verified graph, as rows look at it.

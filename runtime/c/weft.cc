@@ -22,18 +22,16 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "nlohmann/json.hpp"
+#include "runtime/constraint_cache.h"
 #include "runtime/scheduler.h"
 #include "text/chat_template.h"
-#include "text/grammar/gbnf.h"
-#include "text/grammar/grammar.h"
-#include "text/grammar/json_schema.h"
 
 struct weft_engine {
   std::unique_ptr<weft::Scheduler> scheduler;
-  // Made when they are first wanted.
+  std::unique_ptr<weft::ConstraintCache> constraints;
+  // Made when it is first wanted.
   absl::Mutex mutex;
   std::optional<weft::ChatTemplate> chat_template ABSL_GUARDED_BY(mutex);
-  std::shared_ptr<const weft::grammar::TokenTrie> trie ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -160,6 +158,7 @@ weft_request DefaultRequest() {
   defaults.frequency_penalty = request.sampling.frequency_penalty;
   defaults.presence_penalty = request.sampling.presence_penalty;
   defaults.seed = request.sampling.seed;
+  defaults.shift_keep = request.shift_keep;
   return defaults;
 }
 
@@ -202,11 +201,14 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<weft::Engine> engine,
       weft::Engine::Load(path == nullptr ? "" : path, engine_options));
+  WEFT_RETURN_IF_ERROR(weft::CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<weft::Scheduler> scheduler,
       weft::Scheduler::Create(std::move(engine), scheduler_options));
   auto result = std::make_unique<weft_engine>();
   result->scheduler = std::move(scheduler);
+  result->constraints = std::make_unique<weft::ConstraintCache>(
+      &result->scheduler->engine().tokenizer());
   return result;
 }
 
@@ -253,40 +255,16 @@ absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> ConstraintOf(
     return absl::InvalidArgumentError(
         "weft_request: both grammar and json_schema: give one");
   }
-  const char* field = asked.grammar != nullptr ? "weft_request.grammar: "
-                                               : "weft_request.json_schema: ";
-  absl::StatusOr<weft::grammar::Syntax> syntax;
-  if (asked.grammar != nullptr) {
-    syntax = weft::grammar::ParseGbnf(asked.grammar);
-  } else {
-    const auto schema = nlohmann::ordered_json::parse(
-        asked.json_schema, nullptr, /*allow_exceptions=*/false);
-    if (schema.is_discarded()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, "no JSON: give a schema"));
-    }
-    syntax = weft::grammar::FromJsonSchema(schema);
-  }
-  if (!syntax.ok()) {
-    return absl::Status(syntax.status().code(),
-                        absl::StrCat(field, syntax.status().message()));
-  }
-  std::shared_ptr<const weft::grammar::TokenTrie> trie;
-  {
-    const absl::MutexLock lock(&engine.mutex);
-    if (engine.trie == nullptr) {
-      engine.trie = std::make_shared<const weft::grammar::TokenTrie>(
-          engine.scheduler->tokenizer());
-    }
-    trie = engine.trie;
-  }
-  absl::StatusOr<std::shared_ptr<weft::grammar::Grammar>> grammar =
-      weft::grammar::Grammar::Create(*syntax, std::move(trie));
-  if (!grammar.ok()) {
-    return absl::Status(grammar.status().code(),
-                        absl::StrCat(field, grammar.status().message()));
-  }
-  return (*grammar)->NewConstraint();
+  absl::StatusOr<std::unique_ptr<weft::TokenConstraint>> constraint =
+      asked.grammar != nullptr
+          ? engine.constraints->OfGrammar(asked.grammar)
+          : engine.constraints->OfJsonSchema(asked.json_schema);
+  if (constraint.ok()) return constraint;
+  return absl::Status(
+      constraint.status().code(),
+      absl::StrCat(asked.grammar != nullptr ? "weft_request.grammar: "
+                                            : "weft_request.json_schema: ",
+                   constraint.status().message()));
 }
 
 absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
@@ -312,6 +290,24 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
   request.sampling.seed = asked.seed;
   request.stop_at_end_of_text = asked.ignore_end_of_text == 0;
   request.logprobs = asked.logprobs != 0 ? 0 : -1;
+  if (asked.context_shift != 0) {
+    request.overflow = weft::ContextOverflow::kShift;
+  }
+  request.shift_keep = asked.shift_keep;
+  if (asked.bias_count > 0 &&
+      (asked.bias_tokens == nullptr || asked.biases == nullptr)) {
+    return absl::InvalidArgumentError(
+        "weft_request.bias_tokens or biases is NULL: give both");
+  }
+  if (asked.bias_count >
+      static_cast<size_t>(engine.scheduler->tokenizer().vocabulary_size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weft_request.bias_count is ", asked.bias_count,
+                     ": give at most one for each token"));
+  }
+  for (size_t i = 0; i < asked.bias_count; ++i) {
+    request.logit_bias.emplace_back(asked.bias_tokens[i], asked.biases[i]);
+  }
   if (asked.stop_count > weft::kMaxStopStrings ||
       (asked.stop == nullptr && asked.stop_count > 0)) {
     return absl::InvalidArgumentError(
@@ -351,6 +347,7 @@ weft_reason ReasonOf(weft::FinishReason reason) {
       return WEFT_DEADLINE;
     case weft::FinishReason::kCancelled:
       return WEFT_CANCELLED;
+    case weft::FinishReason::kEmbedded:
     case weft::FinishReason::kError:
       break;
   }

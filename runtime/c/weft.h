@@ -93,7 +93,7 @@ WEFT_API weft_code weft_load(const char* path, const weft_options* options,
 WEFT_API weft_code weft_free(weft_engine* engine);
 
 WEFT_API int32_t weft_vocabulary_size(const weft_engine* engine);
-/* The most tokens that a prompt and its text may have together. */
+/* The most tokens that can be run of a prompt and its text together. */
 WEFT_API int64_t weft_capacity(const weft_engine* engine);
 WEFT_API int32_t weft_is_end_of_text(const weft_engine* engine, int32_t token);
 
@@ -154,6 +154,14 @@ typedef struct weft_request {
    * schema ("{}": any value). NULL: anything. */
   const char* grammar;
   const char* json_schema;
+  /* What becomes of a text that fills the context: it ends (0), or its first
+   * `shift_keep` tokens and the newest half of the rest go on (1). */
+  int32_t context_shift; /* 0 */
+  int64_t shift_keep;    /* 4 */
+  /* Added to the logits of `bias_tokens`; -INFINITY forbids a token. */
+  const int32_t* bias_tokens; /* NULL */
+  const float* biases;        /* NULL */
+  size_t bias_count;          /* 0 */
 } weft_request;
 
 WEFT_API weft_code weft_request_init(weft_request* request, size_t struct_size);
@@ -163,7 +171,7 @@ enum {
   WEFT_END_OF_TEXT = 0,
   WEFT_STOP = 1,    /* one of weft_request.stop */
   WEFT_LENGTH = 2,  /* max_tokens */
-  WEFT_CONTEXT = 3, /* prompt and text fill the context */
+  WEFT_CONTEXT = 3, /* the context is full */
   WEFT_DEADLINE = 4,
   WEFT_CANCELLED = 5,
   WEFT_FAILED = 6 /* `error` says why */

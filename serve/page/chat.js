@@ -94,6 +94,7 @@ async function showModel() {
   }
   $('status').textContent = '';
   $('model').textContent = (await response.json()).data[0].id;
+  await takeSuggested();
 }
 
 function beginChat() {

@@ -44,6 +44,22 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
 }
 
+// What the model's authors suggest takes the place of what the user did not
+// choose, and is said.
+async function takeSuggested() {
+  const response = await fetch('/props', { headers: requestHeaders() });
+  if (!response.ok) return;
+  const { suggested_sampling: suggested } = await response.json();
+  const taken = [];
+  for (const [name, value] of Object.entries(suggested ?? {})) {
+    if (!NUMBERS.includes(name) || readKept(name) !== null) continue;
+    $(name).value = value;
+    taken.push(`${name.replace('_', ' ')} ${value}`);
+  }
+  $('suggested').hidden = taken.length === 0;
+  $('suggested').textContent = `As the model suggests: ${taken.join(', ')}`;
+}
+
 function beginSettings() {
   for (const name of KEPT) {
     const value = readKept(name);

@@ -179,9 +179,9 @@ TEST(Inspect, JsonHasTheKeysOfTheContract) {
   }
   // Two blocks, keys and values, two heads of eight numbers of 16 bits.
   EXPECT_EQ(plan["kv_bytes_per_token"], 2 * 2 * 2 * 8 * 2);
-  ASSERT_EQ(plan["buckets"].size(), 5u);
-  const int tokens[] = {1, 8, 64, 256, 512};
-  for (int i = 0; i < 5; ++i) {
+  ASSERT_EQ(plan["buckets"].size(), 7u);
+  const int tokens[] = {1, 2, 8, 32, 64, 256, 512};
+  for (int i = 0; i < 7; ++i) {
     const nlohmann::json& bucket = plan["buckets"][i];
     EXPECT_EQ(bucket["tokens"], tokens[i]);
     EXPECT_LE(bucket["arena_lower_bound"], bucket["arena_bytes"]);

@@ -151,6 +151,37 @@ TEST(Output, PipesAndLinksStayWhatTheyAre) {
   EXPECT_TRUE(S_ISFIFO(info.st_mode));
 }
 
+// Nobody writes to it: whoever waited for it would wait for ever.
+TEST(Model, APipeIsRefusedAtOnce) {
+  const std::string pipe = TemporaryPath("model.pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string out = TemporaryPath("of-pipe");
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", pipe},
+      {"compile", pipe, "-o", out},
+      {"dump", pipe},
+      {"inspect", pipe},
+      {"inspect", pipe, "--check"},
+      {"eval", pipe, "--tokens", "1", "--context", "8"},
+      {"perplexity", pipe, "--file", kModel},
+      {"tokenize", pipe, "x"},
+      {"detokenize", pipe, "1"},
+      {"verify", pipe},
+      {"profile", pipe},
+      {"bench", pipe},
+      {"quantize", pipe, out, "Q8_0"},
+      {"serve", pipe, "--port", "0"},
+      {"chat", pipe},
+      {"run", "/dev/zero"},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    const RunResult result = Weft(command);
+    ExpectError(result, 1);
+    EXPECT_NE(result.err.find("not a regular file"), std::string::npos)
+        << command[0] << ": " << result.err;
+  }
+}
+
 TEST(Plan, WithoutWeightsKnowsItsModelFile) {
   const std::string model = TemporaryPath("referred.gguf");
   const std::string plan = TemporaryPath("reference.weft");

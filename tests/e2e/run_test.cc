@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/mapped_file.h"
+#include "loaders/gguf_parser.h"
 #include "tests/e2e/weft.h"
 
 namespace weft {
@@ -113,6 +116,57 @@ TEST(Run, StopsAtTheEndOfTheContextOrShiftsIt) {
   EXPECT_NE(shifted["stop_reason"], "context");
 }
 
+std::vector<std::string> GreedyRun(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {
+      "run", "-p", "It is", "-n", "12", "--temperature", "0", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Run, StopTextsEndTheText) {
+  const std::string text = WeftJson(GreedyRun({}))["text"];
+  const std::string stop = text.substr(text.size() / 2, 3);
+  const nlohmann::json stopped =
+      WeftJson(GreedyRun({"--stop", "no such text", "--stop", stop}));
+  EXPECT_EQ(stopped["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(stopped["stop_reason"], "stop_string");
+  ExpectError(Weft({"run", "--stop", ""}), 2);
+}
+
+TEST(Run, BiasForbidsAndForces) {
+  const nlohmann::json free = WeftJson(GreedyRun({}));
+  const std::string first = std::to_string(free["tokens"][0].get<int>());
+  EXPECT_NE(WeftJson(GreedyRun({"--logit-bias", first + "=-inf"}))["tokens"][0],
+            free["tokens"][0]);
+  const nlohmann::json forced = WeftJson(
+      GreedyRun({"--logit-bias", first + "=0", "--logit-bias", "40=1000"}));
+  for (const auto& token : forced["tokens"]) EXPECT_EQ(token, 40);
+  for (const char* bias : {"5", "5=", "=1", "a=1", "5=x", "5=1=2"}) {
+    ExpectError(Weft({"run", "--logit-bias", bias}), 2);
+  }
+  ExpectError(Weft({"run", "--logit-bias", "99999999=1"}), 1);
+  ExpectError(Weft({"run", "--logit-bias", "5=nan"}), 1);
+}
+
+TEST(Run, GrammarsAndSchemasHoldForTheText) {
+  const std::string grammar = TemporaryPath("grammar.gbnf");
+  WriteTextFile(grammar, "root ::= \"yes\" | \"no\"");
+  const nlohmann::json answer =
+      WeftJson(GreedyRun({"--grammar-file", grammar}));
+  EXPECT_TRUE(answer["text"] == "yes" || answer["text"] == "no") << answer;
+  EXPECT_EQ(answer["stop_reason"], "eos");
+  const std::string schema = TemporaryPath("schema.json");
+  WriteTextFile(schema, R"({"enum": ["red", "green"]})");
+  const std::string text =
+      WeftJson(GreedyRun({"--json-schema", schema}))["text"];
+  EXPECT_TRUE(text == "\"red\"" || text == "\"green\"") << text;
+  ExpectError(Weft({"run", "--json-schema", schema, "--grammar-file", grammar}),
+              2);
+  ExpectError(Weft({"run", "--json-schema", grammar}), 1);
+  ExpectError(Weft({"run", "--grammar-file", schema}), 1);
+  ExpectError(Weft({"run", "--grammar-file", "no-such-file"}), 1);
+}
+
 TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
   std::string prompt;
   for (int i = 0; i < 40; ++i) prompt += "hello ";
@@ -127,6 +181,41 @@ TEST(Run, PromptBeyondTheContextIsAnErrorWithBothNumbers) {
                                    "--tokens", tokens, "--chunk", "8"});
   ExpectError(long_one, 1);
   EXPECT_NE(long_one.err.find("121"), std::string::npos) << long_one.err;
+}
+
+// A copy of the tiny model, with NaNs in one row of an F32 matrix.
+std::string BrokenModel(const std::string& tensor, int64_t row) {
+  const auto file = MappedFile::Open("tests/data/golden/arch/llama-gqa.gguf");
+  EXPECT_TRUE(file.ok());
+  const auto parsed = ParseGguf(*file);
+  EXPECT_TRUE(parsed.ok());
+  std::string bytes((*file)->bytes().begin(), (*file)->bytes().end());
+  for (const GgufTensor& t : parsed->tensors) {
+    if (t.name != tensor) continue;
+    for (int64_t i = row * t.dims[0]; i < (row + 1) * t.dims[0]; ++i) {
+      const float nan = std::nanf("");
+      std::memcpy(&bytes[t.offset + i * sizeof(nan)], &nan, sizeof(nan));
+    }
+  }
+  const std::string path = TemporaryPath(tensor + ".gguf");
+  WriteTextFile(path, bytes);
+  return path;
+}
+
+TEST(Eval, RowsOfNaNsAreAnErrorAndSingleOnesAWarning) {
+  const std::string all = BrokenModel("token_embd.weight", 33);
+  for (const char* positions : {"last", "all"}) {
+    const RunResult result = Weft(
+        {"eval", all, "--tokens", "20,33", "--positions", positions, "--json"});
+    ExpectError(result, 1);
+    EXPECT_NE(result.err.find("all logits are NaN"), std::string::npos);
+  }
+  WeftOut({"eval", all, "--tokens", "20,34"});
+  const RunResult one = Weft({"eval", BrokenModel("output.weight", 319),
+                              "--tokens", "20,33,34", "--json"});
+  EXPECT_EQ(one.exit_code, 0);
+  EXPECT_NE(one.err.find("1 of 320 are NaN"), std::string::npos) << one.err;
+  EXPECT_TRUE(nlohmann::json::parse(one.out)["logprob_of_next"][0].is_number());
 }
 
 // Byte for byte, whatever cuts the work: the promise of the README.

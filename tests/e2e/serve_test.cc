@@ -183,6 +183,20 @@ TEST_F(Serve, PromptsThatLeaveNoRoomAreRefused) {
   EXPECT_GE(full["usage"]["total_tokens"], kContext);
 }
 
+TEST_F(Serve, FullContextsShiftWhereThatIsAskedFor) {
+  const std::string body =
+      R"({"prompt": [1, 286, 264], "max_tokens": 200, "ignore_eos": true,
+          "temperature": 0, "context_overflow": "shift"})";
+  const json shifted = Complete(body);
+  EXPECT_EQ(shifted["usage"]["completion_tokens"], 200);
+  EXPECT_GE(MetricOf(*server_, "weft_context_shifts_total"), 4);
+  const json stopped = Complete(absl::StrReplaceAll(body, {{"shift", "stop"}}));
+  EXPECT_LE(stopped["usage"]["total_tokens"], kContext + 1);
+  ExpectError(Post(*server_, kCompletions,
+                   absl::StrReplaceAll(body, {{"shift", "slide"}})),
+              400, "context_overflow");
+}
+
 // Case 37: errors name the field; the server stays.
 TEST_F(Serve, BadBodiesAreTold) {
   const struct {
@@ -593,7 +607,7 @@ TEST(ServeTest, APortInUseIsOneLine) {
               1);
   ExpectError(Weft({"serve", "no-such-model.gguf", "--port", "0"}), 1);
   ExpectError(Weft({"serve", "--port", "99999"}), 2);
-  ExpectError(Weft({"serve", "--context-overflow", "shift"}), 2);
+  ExpectError(Weft({"serve", "--context-overflow", "slide"}), 2);
 }
 
 TEST(ServeTest, KeysComeFromAFile) {
@@ -781,6 +795,10 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   }
   EXPECT_EQ(answer["data"][1]["embedding"], answer["data"][0]["embedding"]);
   EXPECT_NE(answer["data"][2]["embedding"], answer["data"][0]["embedding"]);
+  // They are requests of the scheduler like all others.
+  EXPECT_EQ(MetricOf(server, "weft_requests_finished_total"), 3);
+  EXPECT_EQ(MetricOf(server, "weft_prompt_tokens_total"),
+            answer["usage"]["prompt_tokens"]);
   EXPECT_EQ(answer["data"][2]["index"], 2);
 
   const json base64 =
@@ -808,6 +826,53 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   EXPECT_EQ(MetricOf(server, "weft_sequences_running"), 0);
   kill(server.pid(), SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
+}
+
+// Larger than what is kept: parts of it are sent as they are written.
+TEST_F(Serve, ManyTokensAreThereAndBack) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) absl::StrAppend(&text, "hello ", i % 10, " ");
+  const json body = {{"content", text}, {"with_pieces", true}};
+  const json pieces = Post(*server_, "/tokenize", body.dump()).json["tokens"];
+  const json ids = Post(*server_, "/tokenize", json{{"content", text}}.dump())
+                       .json["tokens"];
+  ASSERT_EQ(pieces.size(), ids.size());
+  ASSERT_GT(ids.size(), 60000u);
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(pieces[i]["id"], ids[i]);
+  EXPECT_EQ(Post(*server_, "/detokenize", json{{"tokens", ids}}.dump())
+                .json["content"],
+            text);
+}
+
+TEST(ServeTest, AnswersAreBoundedAndNamesMayBeAdded) {
+  Server server({SmallModel("00-valid.gguf"), "--max-answer-bytes", "2000",
+                 "--allowed-hosts", "one.example,two.example",
+                 "--max-header-bytes", "512"});
+  const std::string rest =
+      R"("prompt": "hello", "max_tokens": 40, "ignore_eos": true,
+         "logprobs": 20)";
+  const Answer refused =
+      Post(server, kCompletions, absl::StrCat("{", rest, "}"));
+  ExpectError(refused, 400, "stream");
+  EXPECT_TRUE(absl::StrContains(refused.text, "--max-answer-bytes"));
+  bool done = false;
+  EXPECT_FALSE(Events(Post(server, kCompletions,
+                           absl::StrCat("{", rest, R"(, "stream": true})"))
+                          .text,
+                      &done)
+                   .empty());
+  EXPECT_TRUE(done);
+  std::string ids = "286";
+  for (int i = 0; i < 2000; ++i) ids += ",286";
+  ExpectError(
+      Post(server, "/detokenize", absl::StrCat(R"({"tokens": [)", ids, "]}")),
+      400, "tokens");
+  httplib::Client client = server.Client();
+  for (const char* host : {"one.example", "two.example:1", "localhost"}) {
+    EXPECT_EQ(client.Get("/health", {{"Host", host}})->status, 200) << host;
+  }
+  EXPECT_EQ(client.Get("/health", {{"Host", "three.example"}})->status, 403);
+  EXPECT_EQ(client.Get("/health", {{"X", std::string(512, 'x')}})->status, 431);
 }
 
 TEST(ServeTest, LimitsAreTheOwners) {

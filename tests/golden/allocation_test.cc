@@ -4,6 +4,7 @@
 #include "base/allocation_counter.h"
 #include "gtest/gtest.h"
 #include "runtime/engine.h"
+#include "runtime/sampler.h"
 
 namespace weft {
 namespace {

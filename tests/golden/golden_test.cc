@@ -14,7 +14,9 @@
 #include "gtest/gtest.h"
 #include "loaders/architectures/architecture.h"
 #include "passes/pipeline.h"
+#include "runtime/completion.h"
 #include "runtime/engine.h"
+#include "runtime/scheduler.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {
@@ -131,21 +133,23 @@ TEST(AustenTest, ErrorIsWithinTheBoundsOfEachType) {
 TEST(AustenTest, GreedyTextFollowsTheTruthWhereItsMarginIsClear) {
   const Austen austen;
   for (const auto& [type, model] : austen.cases["models"].items()) {
-    const auto engine =
-        Load(ModelPath(austen.folder, model["file"]), ExactCache());
+    auto engine = Load(ModelPath(austen.folder, model["file"]), ExactCache());
     ASSERT_NE(engine, nullptr);
     const nlohmann::json& greedy = model["greedy"];
     const std::vector<int32_t> want = greedy["tokens"];
     const std::vector<double> margins = greedy["margins"];
-    GenerateRequest request;
+    const auto scheduler = Scheduler::Create(std::move(engine), {});
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status();
+    Request request;
     request.prompt_tokens = austen.Sequence(greedy["from"]);
     request.max_tokens = want.size();
     request.sampling.temperature = 0;
-    const auto result = engine->Generate(request, nullptr);
+    const auto result = Complete(**scheduler, std::move(request));
     ASSERT_TRUE(result.ok()) << result.status();
+    const std::vector<GeneratedToken>& tokens = result->choices[0].tokens;
     for (size_t i = 0; i < want.size() && margins[i] >= 0.1; ++i) {
-      ASSERT_LT(i, result->tokens.size()) << type;
-      EXPECT_EQ(result->tokens[i], want[i]) << type << " step " << i;
+      ASSERT_LT(i, tokens.size()) << type;
+      EXPECT_EQ(tokens[i].id, want[i]) << type << " step " << i;
     }
   }
 }

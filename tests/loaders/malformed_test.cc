@@ -1,5 +1,6 @@
 // Every file of tests/data/malformed has the outcome that its manifest states,
 // and its message names what is wrong.
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -122,6 +123,23 @@ TEST(MalformedFiles, ATruncatedFileNeverLoads) {
         MappedFile::FromStatic(absl::MakeConstSpan(cut), "cut"));
     ASSERT_FALSE(CheckLlamaModel(file).ok()) << size;
   }
+}
+
+// Room was made for a download that never came.
+TEST(MalformedFiles, ZerosBehindTheMagicAreNoByteOrder) {
+  std::vector<uint8_t> bytes(4096);
+  std::memcpy(bytes.data(), "GGUF", 4);
+  absl::Status status =
+      GgufFile::FromFile(
+          MappedFile::FromStatic(absl::MakeConstSpan(bytes), "zeros"))
+          .status();
+  EXPECT_NE(status.message().find("empty after the magic"), std::string::npos)
+      << status;
+  bytes[7] = 3;  // version 3 of a machine with the other byte order
+  status = GgufFile::FromFile(
+               MappedFile::FromStatic(absl::MakeConstSpan(bytes), "swapped"))
+               .status();
+  EXPECT_NE(status.message().find("big-endian"), std::string::npos) << status;
 }
 
 TEST(MalformedFiles, BigContextIsRead) {

@@ -212,17 +212,17 @@ TEST(ModelConfig, BadEpsilonAndBadBaseAreErrors) {
   }
 }
 
-TEST(ModelConfig, PerBlockArraysMustBeUniform) {
+TEST(ModelConfig, BlocksMayDiffer) {
   for (const char* key :
        {"llama.feed_forward_length", "llama.attention.head_count",
         "llama.attention.head_count_kv"}) {
     auto config = Read([&](GgufWriter* w) { w->SetUint32s(key, {4, 4}); });
     ASSERT_TRUE(config.ok()) << config.status();
-    EXPECT_THAT(
-        ErrorOf(Read([&](GgufWriter* w) {
-          w->SetUint32s(key, {4, 2});
-        })),
-        AllOf(HasSubstr(key), HasSubstr("4 and 2"), HasSubstr("the same")));
+    EXPECT_TRUE(Read([&](GgufWriter* w) { w->SetUint32s(key, {4, 2}); }).ok());
+    EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) {
+                  w->SetUint32s(key, {4, 0});
+                })),
+                AllOf(HasSubstr(key), HasSubstr("0 for block 1")));
     EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetUint32s(key, {4}); })),
                 AllOf(HasSubstr(key), HasSubstr("an array of 1")));
     EXPECT_THAT(ErrorOf(Read([&](GgufWriter* w) { w->SetUint32s(key, {}); })),
@@ -235,6 +235,153 @@ TEST(ModelConfig, PerBlockArraysMustBeUniform) {
                   w->SetFloat32s(key, {4, 4});
                 })),
                 AllOf(HasSubstr(key), HasSubstr("array of 2 f32")));
+  }
+  const auto config = Read([](GgufWriter* w) {
+    w->SetUint32s("llama.feed_forward_length", {10, 20});
+    w->SetUint32s("llama.attention.head_count", {8, 4});
+    w->SetUint32s("llama.attention.head_count_kv", {2, 4});
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->feed_forward_length, 20);
+  EXPECT_EQ(config->head_count, 8);
+  EXPECT_EQ(config->head_count_kv, 4);
+  EXPECT_EQ(config->Block(0).feed_forward_length, 10);
+  EXPECT_EQ(config->Block(0).head_count, 8);
+  EXPECT_EQ(config->Block(0).head_count_kv, 2);
+  EXPECT_EQ(config->Block(1).feed_forward_length, 20);
+  EXPECT_EQ(config->Block(1).head_count, 4);
+  EXPECT_EQ(config->Block(1).head_count_kv, 4);
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter* w) {
+                w->SetUint32s("llama.attention.head_count_kv", {2, 3});
+              })),
+              HasSubstr("llama.attention.head_count_kv is 3"));
+}
+
+TEST(ModelConfig, BlocksHaveNoAttentionOnlyWhereTheFamilyKnows) {
+  const auto some = [](GgufWriter* w) {
+    w->SetUint32s("llama.attention.head_count_kv", {0, 2});
+  };
+  EXPECT_THAT(ErrorOf(Read(some)), HasSubstr("0 for block 0"));
+  ModelTraits traits;
+  traits.blocks_without_attention = true;
+  const auto config = Read(some, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->Block(0).head_count_kv, 0);
+  EXPECT_EQ(config->Block(1).head_count_kv, 2);
+}
+
+std::vector<bool> Windows(const std::function<void(GgufWriter*)>& change,
+                          int64_t period, bool expect_ok = true) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.window_period = period;
+  const auto config = Read(
+      [&](GgufWriter* w) {
+        w->SetUint32("llama.attention.sliding_window", 128);
+        change(w);
+      },
+      traits);
+  EXPECT_EQ(config.ok(), expect_ok) << config.status();
+  return config.ok() ? config->sliding_blocks : std::vector<bool>();
+}
+
+TEST(ModelConfig, AWindowsPatternIsTheFilesOrTheFamilys) {
+  constexpr char kPattern[] = "llama.attention.sliding_window_pattern";
+  using Blocks = std::vector<bool>;
+  const auto none = [](GgufWriter*) {};
+  EXPECT_EQ(Windows(none, 0), Blocks({true, true}));
+  EXPECT_EQ(Windows(none, 1), Blocks({false, false}));
+  EXPECT_EQ(Windows(none, 2), Blocks({true, false}));
+  EXPECT_EQ(Windows(none, 6), Blocks({true, true}));
+  const auto number = [&](uint32_t n) {
+    return [=](GgufWriter* w) { w->SetUint32(kPattern, n); };
+  };
+  EXPECT_EQ(Windows(number(2), 6), Blocks({true, false}));
+  EXPECT_EQ(Windows(number(0), 2), Blocks({true, true}));
+  EXPECT_EQ(Windows(number(1), 2), Blocks({false, false}));
+  const auto array = [&](std::vector<uint32_t> values) {
+    return [=](GgufWriter* w) { w->SetUint32s(kPattern, values); };
+  };
+  EXPECT_EQ(Windows(array({0, 1}), 2), Blocks({false, true}));
+  Windows(array({1}), 2, false);
+  Windows(array({1, 1, 1}), 2, false);
+  Windows(array({1, 2}), 2, false);
+  Windows([&](GgufWriter* w) { w->SetString(kPattern, "2"); }, 2, false);
+  EXPECT_TRUE(Windows(
+                  [](GgufWriter* w) {
+                    w->SetUint32("llama.attention.sliding_window", 0);
+                  },
+                  2)
+                  .empty());
+}
+
+TEST(ModelConfig, AMissingWindowIsTheFamilys) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.default_window = [](const ModelConfig& c) {
+    return c.trained_context_length / 2;
+  };
+  auto config = Read([](GgufWriter*) {}, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->WindowOf(0), 1024);
+  config = Read(
+      [](GgufWriter* w) { w->SetUint32("llama.attention.sliding_window", 0); },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->WindowOf(0), 0);
+  EXPECT_FALSE(config->Slides(0));
+}
+
+TEST(ModelConfig, OtherConvertersNamesAreRead) {
+  const std::string other = "llama.rope.global.freq_base";
+  const auto config = ReadWithFloat(other, 5e5);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FLOAT_EQ(config->rope_freq_base, 5e5f);
+  EXPECT_TRUE(config->warnings.empty());
+  const auto both = [&](float base) {
+    return Read([&](GgufWriter* w) {
+      w->SetFloat32("llama.rope.freq_base", 5e5f);
+      w->SetFloat32(other, base);
+    });
+  };
+  EXPECT_TRUE(both(5e5f).ok());
+  EXPECT_THAT(ErrorOf(both(1e4f)),
+              AllOf(HasSubstr(other), HasSubstr("llama.rope.freq_base")));
+  EXPECT_THAT(ErrorOf(ReadWithFloat(other, 0.5)), HasSubstr(other));
+}
+
+TEST(ModelConfig, KeysThatNobodyReadAreNamed) {
+  auto config = ReadWithUint("llama.some.new.key", 1);
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->warnings.size(), 1);
+  EXPECT_THAT(config->warnings[0], HasSubstr("'llama.some.new.key'"));
+  // Another prefix is another's business.
+  config = ReadWithUint("llamas.some.new.key", 1);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->warnings.empty());
+  config = ReadWithUint("llama.vision.block_count", 1);
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->warnings.size(), 1);
+  EXPECT_THAT(config->warnings[0], HasSubstr("only texts"));
+  config = Read([](GgufWriter* w) {
+    for (int i = 0; i < 100; ++i) {
+      w->SetUint32(absl::StrCat("llama.new\n", i), 1);
+    }
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->warnings.size(), 1);
+  EXPECT_THAT(config->warnings[0], HasSubstr("and 92 more"));
+  EXPECT_EQ(config->warnings[0].find('\n'), std::string::npos);
+  EXPECT_LT(config->warnings[0].size(), 1000);
+}
+
+TEST(ModelConfig, KeysOfWhatTheModelLacksAreNoWarning) {
+  for (const char* key :
+       {"llama.expert_used_count", "llama.vocab_size",
+        "llama.use_parallel_residual", "llama.rope.scaling.finetuned"}) {
+    const auto config = ReadWithUint(key, 1);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(config->warnings.empty()) << config->warnings[0];
   }
 }
 
@@ -344,9 +491,21 @@ TEST(ModelConfig, YarnThatIsNotSupportedIsNotIgnored) {
   const std::string mix = "llama.rope.scaling.yarn_ext_factor";
   EXPECT_TRUE(ReadWithFloat(mix, 0).ok());
   EXPECT_THAT(ErrorOf(ReadWithFloat(mix, 1)), HasSubstr(mix + " is 1"));
-  EXPECT_TRUE(ReadYarn("yarn_log_multiplier", 0).ok());
-  EXPECT_THAT(ErrorOf(ReadYarn("yarn_log_multiplier", 0.1)),
-              HasSubstr("llama.rope.scaling.yarn_log_multiplier is "));
+}
+
+TEST(ModelConfig, YarnsMultiplierTakesAShareOfTheMagnitude) {
+  const double factor =
+      std::log(1 / ReadYarn("yarn_ext_factor", 1)->rope_position_scale);
+  for (double m : {0.0, 0.0707, 1.0, 2.0}) {
+    const auto config = ReadYarn("yarn_log_multiplier", m);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_FLOAT_EQ(config->rope_magnitude,
+                    (1 + 0.1 * factor) / (1 + 0.1 * m * factor));
+  }
+  for (double m : {-1.0, std::nan(""), 1e31}) {
+    EXPECT_THAT(ErrorOf(ReadYarn("yarn_log_multiplier", m)),
+                HasSubstr("llama.rope.scaling.yarn_log_multiplier is "));
+  }
 }
 
 TEST(ModelConfig, AWindowOfTheContextOrMoreIsNone) {
@@ -398,7 +557,8 @@ TEST(ModelConfig, KeysThatChangeTheModelAreNotIgnored) {
   for (const char* name :
        {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale",
         "attn_logit_softcapping", "final_logit_softcapping", "logit_scale",
-        "residual_scale", "embedding_scale"}) {
+        "residual_scale", "embedding_scale", "attention.temperature_scale",
+        "no_rope_layer_interval", "attention.q_lora_rank"}) {
     const std::string key = absl::StrCat("llama.", name);
     EXPECT_THAT(ErrorOf(ReadWithFloat(key, 0.5)),
                 AllOf(HasSubstr(key), HasSubstr("not supported")));

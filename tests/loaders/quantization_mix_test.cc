@@ -70,6 +70,10 @@ TEST(QuantizationMix, FollowsTheUsualRules) {
       {"Q2_K", "blk.9.ffn_gate.weight", "Q2_K"},
       {"q6_k", "blk.9.ffn_gate.weight", "Q6_K"},
       {"BF16", "output.weight", "BF16"},
+      {"MXFP4", "output.weight", "MXFP4"},
+      {"MXFP4_MOE", "blk.3.ffn_up_exps.weight", "MXFP4"},
+      {"MXFP4_MOE", "blk.3.ffn_up.weight", "Q8_0"},
+      {"MXFP4_MOE", "output.weight", "Q8_0"},
   };
   for (const Expectation& row : table) {
     EXPECT_EQ(TypeOf(Parse(row.word), row.tensor), row.type)

@@ -131,6 +131,88 @@ TEST(Vocabulary, FileSettingsWin) {
   EXPECT_EQ(vocabulary->chat_template(), "{{ x }}");
 }
 
+std::vector<std::string> Words(int count) {
+  std::vector<std::string> words;
+  for (int i = 0; i < count; ++i) words.push_back(absl::StrCat("w", i));
+  return words;
+}
+
+TEST(Vocabulary, WordPieceDefaultsAreBerts) {
+  const auto published = [](GgufWriter* writer) {
+    writer->SetStrings("tokenizer.ggml.tokens", Words(200));
+    writer->Remove("tokenizer.ggml.scores");
+    writer->Remove("tokenizer.ggml.token_type");
+  };
+  auto vocabulary = Read("bert", published);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->bos(), 101);
+  EXPECT_EQ(vocabulary->eos(), 102);
+  EXPECT_EQ(vocabulary->unknown(), 100);
+  EXPECT_EQ(vocabulary->separator(), 102);
+  EXPECT_EQ(vocabulary->padding(), 0);
+  EXPECT_EQ(vocabulary->mask(), 103);
+  EXPECT_TRUE(vocabulary->add_bos());
+  EXPECT_TRUE(vocabulary->add_eos());
+  EXPECT_FALSE(vocabulary->has_lowercase());
+  vocabulary = Read("bert", [&](GgufWriter* writer) {
+    published(writer);
+    writer->SetUint32("tokenizer.ggml.cls_token_id", 5);
+    writer->SetUint32("tokenizer.ggml.seperator_token_id", 6);
+    writer->SetBool("tokenizer.ggml.add_sep_token", false);
+    writer->SetBool("tokenizer.ggml.normalizer.lowercase", false);
+    writer->SetBool("tokenizer.ggml.normalizer.strip_accents", true);
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->bos(), 5);
+  EXPECT_EQ(vocabulary->eos(), 6);
+  EXPECT_FALSE(vocabulary->add_eos());
+  EXPECT_FALSE(vocabulary->lowercase());
+  EXPECT_TRUE(vocabulary->strip_accents());
+}
+
+// Of Falcon, whose files name none: control tokens alone, since to any other
+// vocabulary the id is a comma.
+TEST(Vocabulary, ByteLevelDefaultsAreControlTokens) {
+  for (const bool control : {true, false}) {
+    auto vocabulary = Read("gpt2", [&](GgufWriter* writer) {
+      std::vector<int32_t> types(20, 1);
+      if (control) types[11] = 3;
+      writer->SetStrings("tokenizer.ggml.tokens", Words(20));
+      writer->SetInt32s("tokenizer.ggml.token_type", types);
+      writer->Remove("tokenizer.ggml.scores");
+    });
+    ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+    EXPECT_EQ(vocabulary->bos(), control ? 11 : -1);
+    EXPECT_EQ(vocabulary->eos(), control ? 11 : -1);
+  }
+}
+
+TEST(Vocabulary, AllEndsAreRead) {
+  const auto vocabulary = Read("llama", [](GgufWriter* writer) {
+    writer->SetUint32("tokenizer.ggml.eom_token_id", 3);
+    writer->SetUint32("tokenizer.ggml.fim_pad_token_id", 0);
+    writer->SetInt32s("tokenizer.ggml.eos_token_ids", {2, 1});
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_THAT(vocabulary->ends(), ElementsAre(3, 0, 2, 1));
+  EXPECT_THAT(ErrorOf([](GgufWriter* writer) {
+                writer->SetInt32s("tokenizer.ggml.eos_token_ids", {2, 4});
+              }),
+              AllOf(HasSubstr("eos_token_ids is 4"), HasSubstr("below the 4")));
+}
+
+TEST(Vocabulary, ScoresMayBeWhole) {
+  const auto vocabulary = Read("gpt2", [](GgufWriter* writer) {
+    writer->SetInt32s("tokenizer.ggml.scores", {0, 0, -2, 0});
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_THAT(vocabulary->scores(), ElementsAre(0, 0, -2, 0));
+  EXPECT_THAT(ErrorOf([](GgufWriter* writer) {
+                writer->SetInt32s("tokenizer.ggml.scores", {0});
+              }),
+              HasSubstr("an array of 1"));
+}
+
 TEST(Vocabulary, OtherFamiliesKeepTheirName) {
   for (const char* model : {"bert", "t5", "rwkv"}) {
     auto vocabulary = Read(model);

@@ -76,14 +76,18 @@ TEST_F(WeightReaderTest, NamesTheFirstTensorThatNobodyTook) {
   EXPECT_THAT(ErrorOf(weights.CheckAllUsed()), HasSubstr("unused tensor 'b'"));
 }
 
-TEST_F(WeightReaderTest, OnlyTablesThatMetadataImpliesMayBeLeft) {
+TEST_F(WeightReaderTest, OnlyImpliedTablesAndEncodersOfPicturesMayBeLeft) {
   const GgufFile implied =
       FileWith({"blk.0.attn_rot_embd", "blk.3.attn_rot_embd.weight",
                 "model.layers.0.self_attn.rotary_emb.inv_freq"});
   EXPECT_TRUE(WeightReader(implied).CheckAllUsed().ok());
+  const GgufFile pictures =
+      FileWith({"v.blk.0.attn_q.weight", "mm.input_projection.weight"});
+  EXPECT_TRUE(WeightReader(pictures).CheckAllUsed().ok());
   // These change the result.
-  for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight",
-                           "blk.0.attn_q.bias", "blk.0.attn_rot_embd.bias"}) {
+  for (const char* name :
+       {"rope_freqs.weight", "rope_factors_long.weight", "blk.0.attn_q.bias",
+        "blk.0.attn_rot_embd.bias", "vision.weight", "v"}) {
     const GgufFile file = FileWith({name});
     EXPECT_THAT(ErrorOf(WeightReader(file).CheckAllUsed()), HasSubstr(name));
   }

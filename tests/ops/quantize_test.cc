@@ -67,11 +67,12 @@ struct Bound {
 // figure.
 TEST(QuantizeRow, KeepsNormalWeightsWithinTheTypesError) {
   const Bound bounds[] = {
-      {DType::kF32, 0.0},    {DType::kF16, 3e-4},     {DType::kBF16, 2e-3},
-      {DType::kQ4_0, 0.084}, {DType::kQ4_1, 0.072},   {DType::kQ5_0, 0.042},
-      {DType::kQ5_1, 0.035}, {DType::kQ8_0, 0.006},   {DType::kQ2_K, 0.28},
-      {DType::kQ3_K, 0.151}, {DType::kQ4_K, 0.074},   {DType::kQ5_K, 0.036},
-      {DType::kQ6_K, 0.018}, {DType::kIQ4_NL, 0.077}, {DType::kIQ4_XS, 0.078},
+      {DType::kF32, 0.0},     {DType::kF16, 3e-4},     {DType::kBF16, 2e-3},
+      {DType::kQ4_0, 0.084},  {DType::kQ4_1, 0.072},   {DType::kQ5_0, 0.042},
+      {DType::kQ5_1, 0.035},  {DType::kQ8_0, 0.006},   {DType::kQ2_K, 0.28},
+      {DType::kQ3_K, 0.151},  {DType::kQ4_K, 0.074},   {DType::kQ5_K, 0.036},
+      {DType::kQ6_K, 0.018},  {DType::kIQ4_NL, 0.077}, {DType::kIQ4_XS, 0.078},
+      {DType::kMXFP4, 0.115},
   };
   EXPECT_EQ(std::size(bounds), StoredTypes().size());
   const std::vector<float> row = NormalRow(16384, 0.0f, 0.02f, 1);
@@ -87,6 +88,7 @@ TEST(QuantizeRow, DoesNotDependOnTheSizeOfTheWeights) {
     const double expected = RelativeError(row, RoundTrip(type, row));
     // 0.01: the float16 super-scales of K types become subnormal soon after.
     for (float factor : {0.01f, 100.0f}) {
+      if (type == DType::kMXFP4) factor = factor > 1.0f ? 128.0f : 0x1p-7f;
       std::vector<float> scaled = row;
       for (float& x : scaled) x *= factor;
       EXPECT_NEAR(RelativeError(scaled, RoundTrip(type, scaled)), expected,
@@ -100,8 +102,9 @@ TEST(QuantizeRow, MirrorsTheSignOfSymmetricTypes) {
   std::vector<float> row = NormalRow(2048, 0.0f, 1.0f, 3);
   std::vector<float> mirrored = row;
   for (float& x : mirrored) x = -x;
-  for (DType type : {DType::kQ4_0, DType::kQ5_0, DType::kQ8_0, DType::kQ3_K,
-                     DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS}) {
+  for (DType type :
+       {DType::kQ4_0, DType::kQ5_0, DType::kQ8_0, DType::kQ3_K, DType::kQ6_K,
+        DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4}) {
     const std::vector<float> back = RoundTrip(type, row);
     const std::vector<float> other = RoundTrip(type, mirrored);
     for (size_t i = 0; i < row.size(); ++i) {
@@ -140,7 +143,9 @@ TEST(QuantizeRow, KeepsBlocksOfOneValue) {
     for (DType type : StoredTypes()) {
       // One level is enough; what is left is the rounding of float16 scales,
       // and of the integer scales of 4 or 6 bits when a neighbour shares them.
-      EXPECT_LE(RelativeError(row, RoundTrip(type, row)), 0.004)
+      // Scales of MXFP4 are powers of two: a value lies between two levels.
+      const double bound = type == DType::kMXFP4 ? 0.2 : 0.004;
+      EXPECT_LE(RelativeError(row, RoundTrip(type, row)), bound)
           << Info(type).name << " " << value;
     }
   }
@@ -152,8 +157,10 @@ TEST(QuantizeRow, KeepsOneOutlierAndStaysFinite) {
     row[77] = outlier;
     for (DType type : StoredTypes()) {
       const std::vector<float> back = RoundTrip(type, row);
-      // Q2_K shares 4-bit scales; every other type has finer ones.
-      const float bound = type == DType::kQ2_K ? 0.1f : 0.04f;
+      // Q2_K shares 4-bit scales, MXFP4 has few levels.
+      const float bound = type == DType::kQ2_K    ? 0.1f
+                          : type == DType::kMXFP4 ? 0.2f
+                                                  : 0.04f;
       EXPECT_NEAR(back[77], outlier, bound * std::fabs(outlier))
           << Info(type).name;
       for (float x : back) EXPECT_TRUE(std::isfinite(x)) << Info(type).name;
@@ -185,6 +192,31 @@ TEST(QuantizeRow, SurvivesSubnormals) {
       }
       EXPECT_LE(std::sqrt(error), 1.01 * std::sqrt(square) + 3e-8)
           << Info(type).name << " " << size;
+    }
+  }
+}
+
+// No scale in reach is better, for any block.
+TEST(QuantizeRow, FindsTheBestPowerOfTwo) {
+  for (int seed = 20; seed < 40; ++seed) {
+    const std::vector<float> row = NormalRow(32, 0.0f, 1.0f, seed);
+    std::string block(17, 'x');
+    ASSERT_TRUE(QuantizeRow(DType::kMXFP4, row.data(), &block[0], 32).ok());
+    std::vector<float> back(32);
+    DequantizeRow(DType::kMXFP4, block.data(), back.data(), 32);
+    const double error = RelativeError(row, back);
+    for (int e = 120; e < 132; ++e) {
+      double other = 0.0, square = 0.0;
+      for (float x : row) {
+        double least = 1e30;
+        for (double level : {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0}) {
+          least = std::min(least, std::fabs(std::fabs(double{x}) -
+                                            std::ldexp(level, e - 127)));
+        }
+        other += least * least;
+        square += double{x} * x;
+      }
+      EXPECT_LE(error, std::sqrt(other / square) * (1 + 1e-6)) << e;
     }
   }
 }

@@ -1,9 +1,8 @@
-// The public API on small models.
+// Loading, and steps on small models.
 #include "runtime/engine.h"
 
 #include <limits>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -24,146 +23,69 @@ std::unique_ptr<Engine> Load(const std::string& path,
   return engine.ok() ? *std::move(engine) : nullptr;
 }
 
-GenerateRequest Greedy(std::vector<int32_t> prompt, int64_t tokens) {
-  GenerateRequest request;
-  request.prompt_tokens = std::move(prompt);
-  request.max_tokens = tokens;
-  request.sampling.temperature = 0;
-  request.stop_at_end_of_text = false;
-  return request;
-}
-
-std::vector<float> LastLogits(Engine& engine,
-                              const std::vector<int32_t>& tokens) {
-  std::vector<float> logits;
-  EXPECT_TRUE(engine
-                  .Evaluate(tokens, {static_cast<int64_t>(tokens.size()) - 1},
-                            0,
-                            [&](int64_t, absl::Span<const float> row) {
-                              logits.assign(row.begin(), row.end());
-                              return absl::OkStatus();
-                            })
-                  .ok());
-  return logits;
-}
-
-TEST(EngineTest, DefaultModelGoesOnInProse) {
-  const auto engine = Load("");
-  ASSERT_NE(engine, nullptr);
-  GenerateRequest request;
-  request.prompt = "It is a truth universally acknowledged";
-  request.max_tokens = 24;
-  request.sampling.temperature = 0;
-  std::string streamed;
-  const auto result = engine->Generate(request, [&](absl::string_view text) {
-    streamed += std::string(text);
-    return true;
-  });
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(streamed, result->text);
-  EXPECT_THAT(result->text, HasSubstr(" that "));
-  EXPECT_EQ(result->tokens.size(), 24u);
-  EXPECT_EQ(result->stop_reason, StopReason::kLength);
-}
-
-TEST(EngineTest, SameSeedGivesTheSameText) {
-  const auto engine = Load("");
-  ASSERT_NE(engine, nullptr);
-  GenerateRequest request;
-  request.prompt = "She was";
-  request.max_tokens = 16;
-  request.sampling.seed = 7;
-  const auto first = engine->Generate(request, nullptr);
-  const auto second = engine->Generate(request, nullptr);
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(first->tokens, second->tokens);
-}
-
-TEST(EngineTest, CallbackMayStopTheText) {
-  const auto engine = Load("");
-  ASSERT_NE(engine, nullptr);
-  GenerateRequest request;
-  request.prompt = "She was";
-  int calls = 0;
-  const auto result =
-      engine->Generate(request, [&](absl::string_view) { return ++calls < 3; });
-  ASSERT_TRUE(result.ok());
-  EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
-  EXPECT_EQ(calls, 3);
-}
-
-TEST(EngineTest, CancelFromAnotherThreadEndsGeneration) {
-  const auto engine = Load(kSmall);
-  ASSERT_NE(engine, nullptr);
-  GenerateRequest request = Greedy({1}, 1'000'000'000);
-  request.overflow = ContextOverflow::kShift;
-  std::thread other;
-  const auto result = engine->Generate(request, [&](absl::string_view) {
-    if (!other.joinable()) other = std::thread([&] { engine->Cancel(); });
-    return true;
-  });
-  if (other.joinable()) other.join();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
-}
-
-TEST(EngineTest, FullContextStopsWithItsReason) {
-  const auto engine = Load(kSmall);
-  ASSERT_NE(engine, nullptr);
-  const auto result = engine->Generate(Greedy({1, 286, 264}, 300), nullptr);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->stop_reason, StopReason::kContext);
-  // 64 positions and the token after the last.
-  EXPECT_EQ(result->tokens.size(), 62u);
-}
-
-TEST(EngineTest, PromptLongerThanTheContextIsAnErrorWithBothNumbers) {
-  const auto engine = Load(kSmall);
-  ASSERT_NE(engine, nullptr);
-  const auto result =
-      engine->Generate(Greedy(std::vector<int32_t>(70, 5), 1), nullptr);
-  ASSERT_FALSE(result.ok());
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("70"));
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("64"));
-}
-
-// After a shift, what follows is what a new sequence of the kept tokens gives,
-// bit for bit, for every KV type, also after several shifts.
-TEST(EngineTest, ShiftedContextEqualsAFreshSequenceOfTheKeptTokens) {
-  for (DType kv : {DType::kF16, DType::kF32, DType::kBF16}) {
-    EngineOptions options;
-    options.model.graph.kv_type = kv;
-    const auto engine = Load(kSmall, options);
-    ASSERT_NE(engine, nullptr);
-    GenerateRequest request = Greedy({1, 286, 264}, 200);
-    request.overflow = ContextOverflow::kShift;
-    request.shift_keep = 1;
-    const auto result = engine->Generate(request, nullptr);
-    ASSERT_TRUE(result.ok()) << result.status();
-    ASSERT_EQ(result->tokens.size(), 200u);
-    // The same by hand: a list of tokens that is cut as documented.
-    std::vector<int32_t> kept = {1, 286, 264};
-    for (size_t i = 0; i < result->tokens.size(); ++i) {
-      const std::vector<float> logits = LastLogits(*engine, kept);
-      const auto best = std::max_element(logits.begin(), logits.end());
-      ASSERT_EQ(result->tokens[i], best - logits.begin()) << "step " << i;
-      if (kept.size() == 64) {
-        const int64_t newest = (64 - 1) / 2;
-        kept.erase(kept.begin() + 1, kept.end() - newest);
-      }
-      kept.push_back(result->tokens[i]);
-    }
-  }
-}
-
 TEST(EngineTest, BadIdsAreErrors) {
   const auto engine = Load(kSmall);
   ASSERT_NE(engine, nullptr);
+  const auto evaluate = [&](int32_t id) {
+    return engine->Evaluate(
+        {1, id}, {1}, 0,
+        [](int64_t, absl::Span<const float>) { return absl::OkStatus(); });
+  };
   for (int32_t id : {-1, 300, std::numeric_limits<int32_t>::max()}) {
-    EXPECT_FALSE(engine->Generate(Greedy({1, id}, 1), nullptr).ok()) << id;
+    EXPECT_FALSE(evaluate(id).ok()) << id;
   }
   // And do no harm.
-  EXPECT_TRUE(engine->Generate(Greedy({1}, 1), nullptr).ok());
+  EXPECT_TRUE(evaluate(299).ok());
+}
+
+// Each bound of a step to the number: the last that is right runs, the next is
+// an error that names it.
+TEST(EngineTest, StepsAreCheckedToTheLastNumber) {
+  EngineOptions options;
+  options.sequences = 2;
+  const auto engine = Load(kSmall, options);
+  ASSERT_NE(engine, nullptr);
+  for (int32_t slot : {0, 1}) {
+    ASSERT_TRUE(engine->cache().Reserve(slot, 64).ok());
+  }
+  std::vector<float> logits(2 * 300);
+  const auto run = [&](int32_t id, int32_t position, int32_t slot,
+                       std::vector<int32_t> rows) {
+    Batch batch;
+    batch.ids = absl::MakeConstSpan(&id, 1);
+    batch.positions = absl::MakeConstSpan(&position, 1);
+    batch.sequences = absl::MakeConstSpan(&slot, 1);
+    batch.output_rows = rows;
+    batch.logits = logits.data();
+    return std::string(engine->executor().Run(batch).message());
+  };
+  EXPECT_EQ(run(299, 63, 1, {0}), "");
+  EXPECT_EQ(run(0, 0, 0, {0}), "");
+  EXPECT_THAT(run(300, 63, 1, {0}),
+              HasSubstr("token id is 300: want 0 to 299"));
+  EXPECT_THAT(run(-1, 63, 1, {0}), HasSubstr("token id is -1"));
+  EXPECT_THAT(run(299, 64, 1, {0}), HasSubstr("position is 64: want 0 to 63"));
+  EXPECT_THAT(run(299, -1, 1, {0}), HasSubstr("position is -1"));
+  EXPECT_THAT(run(299, 63, 2, {0}), HasSubstr("sequence is 2: want 0 to 1"));
+  EXPECT_THAT(run(299, 63, -1, {0}), HasSubstr("sequence is -1"));
+  EXPECT_THAT(run(299, 63, 1, {1}), HasSubstr("output row is 1: want 0 to 0"));
+  EXPECT_THAT(run(299, 63, 1, {-1}), HasSubstr("output row is -1"));
+  EXPECT_THAT(run(299, 63, 1, {0, 0}), HasSubstr("output rows is 2"));
+  EXPECT_THAT(run(299, 63, 1, {}), HasSubstr("output rows is 0"));
+
+  const auto run_tokens = [&](int64_t count) {
+    const std::vector<int32_t> zeros(count);
+    const int32_t row = 0;
+    Batch batch;
+    batch.ids = batch.positions = batch.sequences = zeros;
+    batch.output_rows = absl::MakeConstSpan(&row, 1);
+    batch.logits = logits.data();
+    return std::string(engine->executor().Run(batch).message());
+  };
+  const int64_t most = engine->plan().max_tokens();
+  EXPECT_EQ(run_tokens(most), "");
+  EXPECT_THAT(run_tokens(most + 1), HasSubstr("number of tokens"));
+  EXPECT_THAT(run_tokens(0), HasSubstr("number of tokens"));
 }
 
 TEST(EngineTest, HugeContextLengthOfAFileIsCapped) {

@@ -1,4 +1,4 @@
-// --f16-compute bf16 and --matmul onednn, from model file to logits.
+// --f16-compute bf16, from model file to logits.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "loaders/synthesize.h"
-#include "ops/kernels/matmul/matmul_onednn.h"
+#include "ops/kernels/matmul/onednn_tile.h"
 #include "runtime/engine.h"
 #include "runtime/plan_file.h"
 #include "tests/golden/golden_data.h"
@@ -19,7 +19,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::EndsWith;
-using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string SmallModel(const std::string& type, bool tied) {
@@ -38,17 +37,16 @@ std::string SmallModel(const std::string& type, bool tied) {
   return name + ".gguf";
 }
 
-EngineOptions Options(F16Compute f16, MatmulChoice matmul, int threads) {
+EngineOptions Options(F16Compute f16, int threads) {
   EngineOptions options;
   options.model.compile.f16_compute = f16;
-  options.model.compile.matmul = matmul;
   options.model.graph.kv_type = DType::kF32;
   options.threads = threads;
   return options;
 }
 
 EngineOptions Bf16(int threads = 2) {
-  return Options(F16Compute::kBF16, MatmulChoice::kOwn, threads);
+  return Options(F16Compute::kBF16, threads);
 }
 
 std::unique_ptr<Engine> Load(const std::string& path,
@@ -105,7 +103,7 @@ void ExpectBf16IsOneFunctionOfTheTokens(const std::string& path, int tokens,
   const auto one_thread = Load(path, Bf16(1));
   ASSERT_NE(one_thread, nullptr);
   EXPECT_TRUE(SameBits(Logits(*one_thread, tokens, 512), whole)) << path;
-  const auto f32 = Load(path, Options(F16Compute::kF32, MatmulChoice::kOwn, 2));
+  const auto f32 = Load(path, Options(F16Compute::kF32, 2));
   ErrorSums sums;
   sums.Add(whole, Logits(*f32, tokens, 512));
   std::printf("NMSE of bf16 against f32: %.2e (%s)\n", sums.nmse(),
@@ -167,13 +165,13 @@ TEST(F16ComputeTest, WithoutBf16ArithmeticF32StaysAndTheReasonIsKept) {
   const auto engine = Load(path, options);
   ASSERT_NE(engine, nullptr);
   const Graph& graph = engine->plan().BucketFor(1);
-  EXPECT_THAT(KernelsOf(graph), Contains("matmul_f16_6x16_avx2"));
+  EXPECT_THAT(KernelsOf(graph), Contains("matmul_f16_1x64_avx2"));
   KernelOptions kernels;
   kernels.isa = Isa::kAvx2;
   kernels.f16_compute = F16Compute::kBF16;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.attributes.String("kernel") != "matmul_f16_6x16_avx2") continue;
+    if (node.attributes.String("kernel") != "matmul_f16_1x64_avx2") continue;
     const KernelChoice choice = ChooseKernel({graph, node, kernels});
     std::string why;
     for (const auto& [row, reason] : choice.refused) {
@@ -248,30 +246,6 @@ TEST(F16ComputeTest, StepsAllocateOnlyInsideOneDnn) {
   run(absl::MakeConstSpan(tokens).first(1));
   EXPECT_EQ(AllocationCount() - before, 0);
   EXPECT_EQ(AllocationsApart() - after, 0);
-}
-
-TEST(MatmulChoiceTest, OneDnnLeavesF32LogitsAsTheyAre) {
-  if (!Includes(DetectIsa(), Isa::kAvx512)) GTEST_SKIP();
-  for (const std::string& path :
-       {SmallModel("F32", true), GoldenFolder("arch") + "/llama-gqa.gguf"}) {
-    const auto own =
-        Load(path, Options(F16Compute::kF32, MatmulChoice::kOwn, 2));
-    const auto onednn =
-        Load(path, Options(F16Compute::kF32, MatmulChoice::kOneDnn, 2));
-    ASSERT_TRUE(own != nullptr && onednn != nullptr);
-    EXPECT_THAT(KernelsOf(own->plan().BucketFor(64)),
-                Not(Contains(HasSubstr("onednn"))));
-    EXPECT_THAT(KernelsOf(onednn->plan().BucketFor(64)),
-                Contains("matmul_f32_256x64_onednn"));
-    EXPECT_THAT(KernelsOf(onednn->plan().BucketFor(1)),
-                Not(Contains(HasSubstr("onednn"))));
-    const int tokens = static_cast<int>(std::min<int64_t>(
-        150, std::min(own->plan().context(), onednn->plan().context())));
-    EXPECT_GE(tokens, 64);
-    const std::vector<float> want = Logits(*own, tokens, 512);
-    EXPECT_TRUE(SameBits(Logits(*onednn, tokens, 512), want)) << path;
-    EXPECT_TRUE(SameBits(Logits(*onednn, tokens, 1), want)) << path;
-  }
 }
 
 }  // namespace

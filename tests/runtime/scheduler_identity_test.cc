@@ -189,39 +189,43 @@ TEST_P(SchedulerIdentityTest, RepeatedPromptsOfAnyLength) {
 INSTANTIATE_TEST_SUITE_P(Models, SchedulerIdentityTest,
                          ::testing::ValuesIn(kModels));
 
-// The same tokens as the simple way, and log-probabilities of its logits.
-TEST(SchedulerIdentity, GivesWhatEngineGenerateGives) {
+// The same tokens as a loop of single steps and a sampler, and
+// log-probabilities of its logits.
+TEST(SchedulerIdentity, GivesWhatOneSequenceAloneGives) {
   auto engine = Engine::Load(kTinyModel, {});
   ASSERT_TRUE(engine.ok());
   const auto scheduler = MakeScheduler(kTinyModel, 2, 0);
   for (int i = 0; i < 4; ++i) {
     const Request request = RequestOf(i);
-    GenerateRequest simple;
-    simple.prompt_tokens = request.prompt_tokens;
-    simple.max_tokens = request.max_tokens;
-    simple.sampling = request.sampling;
-    simple.stop_at_end_of_text = false;
-    const auto expected = (*engine)->Generate(simple, nullptr);
-    ASSERT_TRUE(expected.ok());
+    std::vector<int32_t> all = request.prompt_tokens;
+    std::vector<int32_t> expected;
+    std::vector<int64_t> positions;
+    {
+      auto sampler = Sampler::Create(request.sampling, 320);
+      ASSERT_TRUE(sampler.ok());
+      Session session((*engine)->plan(), &(*engine)->executor(),
+                      &(*engine)->cache(), 0);
+      ASSERT_TRUE(session.Append(all).ok());
+      for (int64_t n = 0; n < request.max_tokens; ++n) {
+        const auto token = sampler->Sample(session.logits(), all);
+        ASSERT_TRUE(token.ok());
+        positions.push_back(static_cast<int64_t>(all.size()) - 1);
+        all.push_back(*token);
+        expected.push_back(*token);
+        ASSERT_TRUE(session.Append(absl::MakeConstSpan(&*token, 1)).ok());
+      }
+    }
     const auto completion = Complete(*scheduler, RequestOf(i));
     ASSERT_TRUE(completion.ok());
     const ChoiceResult& choice = completion->choices[0];
-    EXPECT_EQ(choice.text, expected->text);
-    ASSERT_EQ(choice.tokens.size(), expected->tokens.size());
-
-    std::vector<int32_t> all = request.prompt_tokens;
-    std::vector<int64_t> positions;
-    for (const int32_t token : expected->tokens) {
-      positions.push_back(static_cast<int64_t>(all.size()) - 1);
-      all.push_back(token);
-    }
+    ASSERT_EQ(choice.tokens.size(), expected.size());
     size_t next = 0;
     ASSERT_TRUE(
         (*engine)
             ->Evaluate(all, positions, 0,
                        [&](int64_t, absl::Span<const float> logits) {
                          const GeneratedToken& token = choice.tokens[next];
-                         EXPECT_EQ(token.id, expected->tokens[next]);
+                         EXPECT_EQ(token.id, expected[next]);
                          EXPECT_TRUE(SameNumber(
                              token.logprob, *LogProbability(logits, token.id)));
                          ++next;

@@ -80,13 +80,17 @@ TEST(SchedulerTest, RefusesWhatCannotBeRunAndSaysWhy) {
   EXPECT_THAT(refusal([](Request& r) { r.prompt_tokens[1] = -1; }),
               HasSubstr("prompt_tokens: -1"));
   const std::string long_prompt =
-      refusal([](Request& r) { r.prompt_tokens.assign(256, 20); });
-  EXPECT_THAT(long_prompt, HasSubstr("256 tokens"));
+      refusal([](Request& r) { r.prompt_tokens.assign(257, 20); });
+  EXPECT_THAT(long_prompt, HasSubstr("257 tokens"));
   EXPECT_THAT(long_prompt, HasSubstr("256 positions"));
   EXPECT_THAT(refusal([](Request& r) { r.min_tokens = -1; }),
               HasSubstr("min_tokens"));
   EXPECT_THAT(refusal([](Request& r) { r.min_tokens = 6; }),
               HasSubstr("at most max_tokens, 5"));
+  EXPECT_THAT(refusal([](Request& r) { r.shift_keep = -1; }),
+              HasSubstr("shift_keep: -1"));
+  EXPECT_THAT(refusal([](Request& r) { r.embed = true; }),
+              HasSubstr("embed: llama is no encoder"));
   EXPECT_THAT(refusal([](Request& r) { r.choices = 0; }),
               HasSubstr("choices: 0"));
   EXPECT_THAT(refusal([](Request& r) { r.choices = 1000; }),
@@ -116,7 +120,7 @@ TEST(SchedulerTest, RefusesWhatCannotBeRunAndSaysWhy) {
   EXPECT_EQ(scheduler->GetStats().requests, 0);
   // The longest that can be run.
   const Completion longest =
-      Result(*scheduler, MakeRequest(std::vector<int32_t>(255, 20), -1));
+      Result(*scheduler, MakeRequest(std::vector<int32_t>(256, 20), -1));
   EXPECT_EQ(longest.choices[0].tokens.size(), 1u);
   EXPECT_EQ(longest.choices[0].reason, FinishReason::kContext);
 }
@@ -163,7 +167,8 @@ TEST(SchedulerTest, TextEndsWithTheContext) {
   const Completion completion =
       Result(*scheduler, MakeRequest(RandomPrompt(1, 100), -1));
   EXPECT_EQ(completion.choices[0].reason, FinishReason::kContext);
-  EXPECT_EQ(completion.choices[0].tokens.size(), 28u);
+  // 128 positions, and the token that is drawn from the full context.
+  EXPECT_EQ(completion.choices[0].tokens.size(), 29u);
 }
 
 TEST(SchedulerTest, NoTokensWantedIsAnEmptyText) {
@@ -214,6 +219,32 @@ TEST(SchedulerTest, StopStringsEndTheTextBeforeThemAcrossTokens) {
       EXPECT_GE(of_tokens.size(), text.size());
       EXPECT_EQ(of_tokens.substr(0, text.size()), text);
     }
+  }
+}
+
+// With the token that makes them enough, stop strings count: not one later.
+TEST(SchedulerTest, StopStringsEndTheTextFromTheLastTokenOfTheLeast) {
+  const auto scheduler = MakeScheduler("", 1, 0);
+  const auto prompt = scheduler->tokenizer().Encode("It is a truth", {});
+  ASSERT_TRUE(prompt.ok());
+  const Completion whole = Result(*scheduler, MakeRequest(*prompt, 8));
+  const std::vector<GeneratedToken>& tokens = whole.choices[0].tokens;
+  for (int64_t least = 1; least <= 8; ++least) {
+    Request request = MakeRequest(*prompt, 8);
+    request.min_tokens = least;
+    const std::string piece(
+        scheduler->tokenizer().TokenToBytes(tokens[least - 1].id));
+    request.stop_strings = {piece};
+    const Completion stopped = Result(*scheduler, std::move(request));
+    EXPECT_EQ(stopped.choices[0].reason, FinishReason::kStopString) << least;
+    EXPECT_EQ(stopped.usage.completion_tokens, least);
+    // One token sooner it may not end the text.
+    if (least == 8) continue;
+    Request later = MakeRequest(*prompt, least + 1);
+    later.min_tokens = least + 1;
+    later.stop_strings = {piece};
+    EXPECT_EQ(Result(*scheduler, std::move(later)).usage.completion_tokens,
+              least + 1);
   }
 }
 

@@ -58,6 +58,21 @@ std::vector<json> Parse(const std::string& stream) {
   return events;
 }
 
+std::string WholeText(const AnswerWriter& writer, const Usage& usage) {
+  std::string text;
+  JsonStream answer([&](absl::string_view piece) {
+    absl::StrAppend(&text, piece);
+    return true;
+  });
+  writer.Whole(usage, &answer);
+  EXPECT_TRUE(answer.Finish());
+  return text;
+}
+
+json Whole(const AnswerWriter& writer) {
+  return json::parse(WholeText(writer, {}));
+}
+
 Usage SomeUsage() {
   Usage usage;
   usage.prompt_tokens = 7;
@@ -73,7 +88,7 @@ TEST_F(AnswerWriterTest, AWholeChat) {
   writer.Add(0, End(FinishReason::kLength, "ne"));
   writer.Add(1, End(FinishReason::kEndOfText));
   EXPECT_EQ(
-      writer.Whole(SomeUsage()).dump(),
+      WholeText(writer, SomeUsage()),
       R"({"id":"id-1","object":"chat.completion","created":5,"model":"model",)"
       R"("choices":[{"index":0,"message":{"role":"assistant","content":"one",)"
       R"("refusal":null},"logprobs":null,"finish_reason":"length"},)"
@@ -108,7 +123,7 @@ TEST_F(AnswerWriterTest, CallsOfTools) {
   AnswerWriter whole = Make(AnswerKind::kChat, ToolCustom::kTagged);
   whole.Add(0, Text(call));
   whole.Add(0, End(FinishReason::kEndOfText));
-  const json choice = whole.Whole({})["choices"][0];
+  const json choice = Whole(whole)["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   EXPECT_EQ(choice["message"]["content"], nullptr);
   EXPECT_EQ(choice["message"]["tool_calls"][0]["function"].dump(),
@@ -136,7 +151,7 @@ TEST_F(AnswerWriterTest, LogprobsOfCompletions) {
   writer.Add(0, Text("\xc3\xa9", {{3 + 0xa9, -2, {}}}));
   writer.Add(0, Text("llo", {{290, -3, {{290, -3}, {290, -4}, {2, -5}}}}));
   writer.Add(0, End(FinishReason::kStopString));
-  const json choice = writer.Whole({})["choices"][0];
+  const json choice = Whole(writer)["choices"][0];
   EXPECT_EQ(choice["text"], "\xc3\xa9llo");
   EXPECT_EQ(choice["logprobs"].dump(),
             R"({"tokens":["bytes:\\xc3","bytes:\\xa9","llo"],)"
@@ -145,12 +160,38 @@ TEST_F(AnswerWriterTest, LogprobsOfCompletions) {
             R"({"llo":-3.0,"</s>":-5.0}],"text_offset":[0,1,1]})");
 }
 
+TEST_F(AnswerWriterTest, WholeLogprobsAreThoseOfTheStream) {
+  fields_.top_logprobs = 1;
+  for (const AnswerKind kind : {AnswerKind::kChat, AnswerKind::kCompletion}) {
+    AnswerWriter whole = Make(kind), stream = Make(kind);
+    json streamed;
+    for (int i = 0; i < 3; ++i) {
+      const Event event = Text("llo", {{290, -1.5 - i, {{290, -1.5 - i}}}});
+      whole.Add(0, event);
+      const json logprobs =
+          Parse(stream.Part(0, event)).back()["choices"][0]["logprobs"];
+      if (i == 0) {
+        streamed = logprobs;
+        continue;
+      }
+      for (const auto& list : logprobs.items()) {
+        for (const json& element : list.value()) {
+          streamed[list.key()].push_back(element);
+        }
+      }
+    }
+    EXPECT_EQ(Whole(whole)["choices"][0]["logprobs"], streamed);
+    EXPECT_GT(whole.bytes(), 50);
+    EXPECT_LT(whole.bytes(), static_cast<int64_t>(WholeText(whole, {}).size()));
+  }
+}
+
 TEST_F(AnswerWriterTest, OffsetsBeginBehindTheEcho) {
   fields_.top_logprobs = 0;
   AnswerWriter writer =
       Make(AnswerKind::kCompletion, ToolCustom::kNone, {"\xc3\xa9\xc3\xa9"});
   writer.Add(0, Text("llo", {{290, -3, {}}}));
-  const json choice = writer.Whole({})["choices"][0];
+  const json choice = Whole(writer)["choices"][0];
   EXPECT_EQ(choice["text"], "\xc3\xa9\xc3\xa9llo");
   EXPECT_EQ(choice["logprobs"]["text_offset"][0], 2);
   EXPECT_EQ(choice["logprobs"]["top_logprobs"][0], json::object());

@@ -22,6 +22,17 @@ TEST(Bpe, MergesByRankNotFromTheLeft) {
   }
 }
 
+// A merge that stands twice has the rank of its first place.
+TEST(Bpe, TheFirstOfEqualMergesCounts) {
+  for (const char* pre : {"gpt-2", "qwen2"}) {
+    Vocabulary vocabulary = BpeVocabulary(pre);
+    // "b c" comes before "a b": again, behind all others, changes nothing.
+    vocabulary.add_merges("b c");
+    EXPECT_THAT(Encode(*MakeTokenizer(vocabulary), "abc", kPlain),
+                ElementsAre(97, 256));
+  }
+}
+
 TEST(Bpe, TakesAWholePieceFirstOnlyForLlama3) {
   EXPECT_THAT(Encode(*MakeTokenizer(BpeVocabulary("llama-bpe")), "xyz", kPlain),
               ElementsAre(270));

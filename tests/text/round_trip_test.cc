@@ -63,7 +63,7 @@ std::vector<Vocabulary> Vocabularies() {
 
 void ExpectRoundTrip(const Tokenizer& tokenizer, const std::string& bytes) {
   for (const bool add_special : {false, true}) {
-    const auto ids = tokenizer.Encode(bytes, {add_special, false});
+    const auto ids = tokenizer.Encode(bytes, {add_special, false, false});
     ASSERT_TRUE(ids.ok()) << ids.status();
     for (const int32_t id : *ids) ASSERT_TRUE(tokenizer.InRange(id));
     EXPECT_EQ(*tokenizer.DecodeBytes(*ids, {}), bytes);
@@ -111,7 +111,7 @@ TEST(RoundTrip, SpecialTokensComeBackWhenPrinted) {
       text += std::string(
           tokenizer->Piece(random() % 2 ? tokenizer->bos() : count - 1));
       text += RandomText(random);
-      const auto ids = Encode(*tokenizer, text, {false, true});
+      const auto ids = Encode(*tokenizer, text, {false, true, false});
       EXPECT_EQ(*tokenizer->DecodeBytes(ids, {/*skip_special=*/false}), text);
     }
   }

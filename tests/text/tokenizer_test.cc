@@ -143,11 +143,47 @@ TEST(Tokenizer, KnowsWhatEndsAGeneration) {
   AddToken(vocabulary, "<|eot_id|>", Vocabulary::NORMAL);
   vocabulary.clear_scores();
   const auto tokenizer = MakeTokenizer(vocabulary);
-  EXPECT_TRUE(tokenizer->IsEndOfGeneration(272));   // EOS
-  EXPECT_TRUE(tokenizer->IsEndOfGeneration(271));   // end of turn
-  EXPECT_TRUE(tokenizer->IsEndOfGeneration(274));   // known by its text
-  EXPECT_FALSE(tokenizer->IsEndOfGeneration(275));  // ordinary text
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(272));  // EOS
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(271));  // end of turn
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(274));  // known by its text
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(275));  // whatever its type
+  EXPECT_TRUE(tokenizer->IsSpecial(275));
   EXPECT_FALSE(tokenizer->IsEndOfGeneration(273));
+}
+
+TEST(Tokenizer, KnowsTheEndOfTurnByItsName) {
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");
+  vocabulary.set_end_of_turn(-1);
+  AddToken(vocabulary, "<|endoftext|>", Vocabulary::CONTROL);
+  AddToken(vocabulary, "<|im_end|>", Vocabulary::CONTROL);
+  AddToken(vocabulary, "<|file_sep|>", Vocabulary::CONTROL);
+  AddToken(vocabulary, "<|file_sep|>s", Vocabulary::CONTROL);
+  AddToken(vocabulary, "<|message|>", Vocabulary::CONTROL);
+  vocabulary.add_ends(278);
+  vocabulary.clear_scores();
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_EQ(tokenizer->end_of_turn(), 275);
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(274));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(275));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(276));
+  EXPECT_FALSE(tokenizer->IsEndOfGeneration(277));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(278));  // as the file says
+}
+
+// In the vocabulary of gpt-oss a message ends with it, not the answer.
+TEST(Tokenizer, AnEndOfAMessageIsNoneWhereAnswersEndOtherwise) {
+  Vocabulary vocabulary = BpeVocabulary("gpt-2");  // <|end|> is 272
+  vocabulary.set_eos(-1);
+  AddToken(vocabulary, "<|return|>", Vocabulary::CONTROL);
+  vocabulary.clear_scores();
+  EXPECT_TRUE(MakeTokenizer(vocabulary)->IsEndOfGeneration(272));
+  AddToken(vocabulary, "<|call|>", Vocabulary::CONTROL);
+  vocabulary.clear_scores();
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_FALSE(tokenizer->IsEndOfGeneration(272));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(274));
+  EXPECT_TRUE(tokenizer->IsEndOfGeneration(275));
+  EXPECT_EQ(tokenizer->end_of_turn(), 272);
 }
 
 TEST(Tokenizer, TellsPiecesAndBytes) {

@@ -89,7 +89,8 @@ TEST_P(PublishedVocabulary, GivesTheModelsIdsAndTheTextBack) {
   ASSERT_GE(lines.size(), texts.size());
   ASSERT_GT(texts.size(), 40u);
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto ids = Encode(*tokenizer, texts[i], {false, false});
+    const auto ids =
+        Encode(*tokenizer, texts[i], {false, false, /*normalize=*/false});
     EXPECT_EQ(absl::StrJoin(ids, " "), absl::StripAsciiWhitespace(lines[i]))
         << texts[i];
     const auto text = tokenizer->Decode(ids, {});

@@ -1,6 +1,7 @@
 // WordPiece, through Tokenizer.
 #include "text/wordpiece.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/text/test_vocabulary.h"
@@ -53,6 +54,17 @@ TEST(Wordpiece, TakesTheLongestPieceFirst) {
   }
 }
 
+TEST(Wordpiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
+  const auto tokenizer = MakeTokenizer(MarkedWords());
+  for (const std::string letter : {"a", "\u00df"}) {
+    std::string word;
+    for (int i = 0; i < 99; ++i) word += "a";
+    EXPECT_EQ(Encode(*tokenizer, letter + word, kPlain).size(), 100u);
+    EXPECT_THAT(Encode(*tokenizer, letter + word + "a, the", kPlain),
+                ElementsAre(1, 7, 6));
+  }
+}
+
 TEST(Wordpiece, PutsClassAndSeparatorAround) {
   const auto tokenizer = MakeTokenizer(MarkedWords());
   EXPECT_THAT(Encode(*tokenizer, "the", {}), ElementsAre(2, 6, 3));
@@ -80,6 +92,25 @@ TEST(Wordpiece, LowersDropsAccentsAndControlCharacters) {
               ElementsAre(5));
   EXPECT_THAT(Encode(*tokenizer, "\u0416", kPlain), ElementsAre(12));
   EXPECT_THAT(Encode(*tokenizer, "\u00df", kPlain), ElementsAre(10));
+}
+
+TEST(Wordpiece, LeavesCaseAndAccentsWhereTheVocabularySaysSo) {
+  Vocabulary vocabulary = MarkedWords();  // up to 16
+  for (const char* text : {"The", "caf\u00e9", "Cafe", "the\u0301"}) {
+    AddToken(vocabulary, absl::StrCat("\u2581", text), Vocabulary::NORMAL);
+  }
+  vocabulary.set_lowercase(false);
+  auto tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_THAT(Encode(*tokenizer, "The the caf\u00e9 the\u0301", kPlain),
+              ElementsAre(17, 6, 18, 20));
+  vocabulary.set_strip_accents(true);
+  tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_THAT(Encode(*tokenizer, "The caf\u00e9 Caf\u00e9", kPlain),
+              ElementsAre(17, 5, 19));
+  vocabulary.set_lowercase(true);
+  vocabulary.set_strip_accents(false);
+  tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_THAT(Encode(*tokenizer, "THE CAF\u00c9", kPlain), ElementsAre(6, 18));
 }
 
 TEST(Wordpiece, CutsAtSpacePunctuationAndIdeographs) {

@@ -1,11 +1,14 @@
 // Where a text stands in a grammar, and what a byte makes of it.
 //
-// Idea: a place is a state with a stack of states to return to; since grammars
-// are ambiguous, a text stands at a set of places. Stacks share their lower
-// parts and are numbered, so a place is two numbers. Sets are numbered, too,
-// and what a byte makes of a set is remembered: an automaton that is made while
-// it runs. Recursion in the grammar costs entries here, never stack of the
-// program.
+// Idea: a place is a state with the stacks of states to return to; since
+// grammars are ambiguous, a text stands at a set of places. All the ways in
+// which a text comes to one state are one place: their stacks are merged, top
+// first, so that ambiguity costs no more places than there are states. A stack
+// set is a list of frames, each a state to return to and the stack set below;
+// equal ones have one number, so a place is two numbers. Sets of places are
+// numbered, too, and what a byte makes of a set is remembered: an automaton
+// that is made while it runs. Recursion in the grammar costs entries here,
+// never stack of the program.
 //
 // The text's end below stack 0 is told by `ended`: of a whole grammar it means
 // that the text may end; of one state alone, that its rule returns to whoever
@@ -56,6 +59,9 @@ class Automaton {
   // of 128k tokens in a state of JSON takes a sixtieth of it.
   static constexpr int64_t kMaxWork = 20000000;
 
+  // What one automaton may hold; beyond, it counts as overworked.
+  static constexpr int64_t kMaxBytes = int64_t{16} << 20;
+
   explicit Automaton(const Compiled* compiled);
 
   // What may be done from now on; without this, there is no limit.
@@ -80,11 +86,11 @@ class Automaton {
   // Whether a set was given up for having too many places.
   bool too_ambiguous() const { return too_ambiguous_; }
 
-  // Where a place with this stack, which is not 0, returns to.
-  Place Below(int32_t stack) const {
-    return {stacks_[stack].first, stacks_[stack].second};
-  }
+  // The set of where places with this stack return to.
+  int32_t SetBelow(int32_t stack);
 
+  // What is held; more with every new set.
+  int64_t bytes() const { return bytes_; }
   // Forgets all sets but this one; returns its new number.
   int32_t ForgetAllBut(int32_t set);
   // Another automaton that knows nothing but this set, there numbered `copied`.
@@ -97,17 +103,48 @@ class Automaton {
     std::unique_ptr<std::array<int32_t, 256>> next;  // -1: not yet known
   };
 
-  int32_t Push(int32_t then, int32_t below);
+  // A state to return to and the stack below it; kBottom: the text's end.
+  struct Frame {
+    int32_t then, below;
+    friend bool operator==(const Frame& a, const Frame& b) {
+      return a.then == b.then && a.below == b.below;
+    }
+    friend bool operator<(const Frame& a, const Frame& b) {
+      return a.then != b.then ? a.then < b.then : a.below < b.below;
+    }
+    template <typename H>
+    friend H AbslHashValue(H h, const Frame& frame) {
+      return H::combine(std::move(h), frame.then, frame.below);
+    }
+  };
+  using Frames = std::vector<Frame>;
+  static constexpr int32_t kBottom = -1;
+
+  void Hold(int64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > kMaxBytes) overworked_ = true;
+  }
+  int32_t InternStack(Frames frames);
+  // Both stack sets in one. Beyond some depth, equal frames on top are left
+  // side by side, which means the same and takes more room.
+  int32_t Merge(int32_t a, int32_t b, int depth);
+  // Adds where places with this stack return to; whether that is the end.
+  bool AddReturns(int32_t stack, Places* places) const;
   // The set of all places that are reached from `seeds` for nothing.
-  int32_t Close(Places seeds);
+  int32_t Close(Places seeds, bool ended = false);
   int32_t Intern(Places places, bool ended);
+  // Finds out which bytes lead nowhere, once.
+  void MakeTable(int32_t set);
 
   const Compiled* compiled_;
-  std::vector<std::pair<int32_t, int32_t>> stacks_;  // return state, below
-  absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> stack_ids_;
+  // What is below a stack has a lower number.
+  std::vector<Frames> stacks_;  // frames in order
+  absl::flat_hash_map<Frames, int32_t> stack_ids_;
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> merged_;
   std::vector<Set> sets_;
   absl::flat_hash_map<std::pair<Places, bool>, int32_t> set_ids_;
   int64_t work_left_ = std::numeric_limits<int64_t>::max();
+  int64_t bytes_ = 0;
   bool too_ambiguous_ = false;
   bool overworked_ = false;
 };

@@ -12,7 +12,7 @@
 namespace weft::grammar {
 namespace {
 
-// About 100 bytes each.
+// About 25 bytes each, and some 150 while they are made.
 constexpr size_t kMaxStates = 500000;
 // Terms that are built, each as often as it is repeated, and edges of classes.
 constexpr int64_t kMaxWork = 3000000;
@@ -37,21 +37,59 @@ class Compiler {
     }
     for (const Rule& rule : syntax_.rules) {
       const int32_t end = NewState();
-      made_.states_[end].ends_rule = true;
+      states_[end].ends_rule = true;
       Build(rule.term, starts_[rule.name], end, 0);
       if (!status_.ok()) return status_;
     }
-    made_.start_ = starts_["root"];
     ShortenTails();
-    return std::move(made_);
+    return Flat();
   }
 
  private:
+  struct Draft {
+    std::vector<Compiled::ByteEdge> bytes;
+    std::vector<int32_t> empty;
+    std::vector<Compiled::Call> calls;
+    bool ends_rule = false;
+  };
+
+  Compiled Flat() {
+    Compiled made;
+    made.start_ = starts_["root"];
+    size_t bytes = 0, empty = 0, calls = 0;
+    for (const Draft& state : states_) {
+      bytes += state.bytes.size();
+      empty += state.empty.size();
+      calls += state.calls.size();
+    }
+    made.states_.reserve(states_.size() + 1);
+    made.bytes_.reserve(bytes);
+    made.empty_.reserve(empty);
+    made.calls_.reserve(calls);
+    const auto begin = [&](bool ends_rule) {
+      made.states_.push_back({static_cast<int32_t>(made.bytes_.size()),
+                              static_cast<int32_t>(made.empty_.size()),
+                              static_cast<int32_t>(made.calls_.size()),
+                              ends_rule});
+    };
+    for (const Draft& state : states_) {
+      begin(state.ends_rule);
+      made.bytes_.insert(made.bytes_.end(), state.bytes.begin(),
+                         state.bytes.end());
+      made.empty_.insert(made.empty_.end(), state.empty.begin(),
+                         state.empty.end());
+      made.calls_.insert(made.calls_.end(), state.calls.begin(),
+                         state.calls.end());
+    }
+    begin(false);
+    return made;
+  }
+
   int32_t NewState() {
-    if (made_.states_.size() >= kMaxStates) TooLarge();
+    if (states_.size() >= kMaxStates) TooLarge();
     if (!status_.ok()) return 0;
-    made_.states_.emplace_back();
-    return static_cast<int32_t>(made_.states_.size()) - 1;
+    states_.emplace_back();
+    return static_cast<int32_t>(states_.size()) - 1;
   }
 
   void TooLarge() {
@@ -65,9 +103,7 @@ class Compiler {
     if (work_left_ < 0) TooLarge();
   }
 
-  void Empty(int32_t from, int32_t to) {
-    made_.states_[from].empty.push_back(to);
-  }
+  void Empty(int32_t from, int32_t to) { states_[from].empty.push_back(to); }
 
   // Adds the ways through `term` from `from` to `to`.
   void Build(const Term& term, int32_t from, int32_t to, int depth) {
@@ -82,7 +118,7 @@ class Compiler {
           const int32_t next = NewState();
           if (!status_.ok()) return;
           const uint8_t byte = static_cast<uint8_t>(c);
-          made_.states_[from].bytes.push_back({byte, byte, next});
+          states_[from].bytes.push_back({byte, byte, next});
           from = next;
         }
         Empty(from, to);
@@ -95,7 +131,7 @@ class Compiler {
         if (const Term* small = Inlined(term.name)) {
           Build(*small, from, to, depth + 1);
         } else {
-          made_.states_[from].calls.push_back({starts_[term.name], to});
+          states_[from].calls.push_back({starts_[term.name], to});
         }
         break;
       case Term::kSequence:
@@ -157,12 +193,12 @@ class Compiler {
         if (is_new) {
           it->second = NewState();
           if (!status_.ok()) return;
-          made_.states_[it->second].bytes.push_back(
+          states_[it->second].bytes.push_back(
               {sequence[i].first, sequence[i].last, next});
         }
         next = it->second;
       }
-      made_.states_[from].bytes.push_back(
+      states_[from].bytes.push_back(
           {sequence[0].first, sequence[0].last, next});
     }
   }
@@ -225,7 +261,7 @@ class Compiler {
   // seen in few steps.
   bool OnlyReturns(int32_t state) const {
     for (int steps = 0; steps < kMaxTail; ++steps) {
-      const Compiled::State& s = made_.states_[state];
+      const Draft& s = states_[state];
       if (!s.bytes.empty() || !s.calls.empty()) return false;
       if (s.ends_rule) return s.empty.empty();
       if (s.empty.size() != 1) return false;
@@ -235,7 +271,7 @@ class Compiler {
   }
 
   void ShortenTails() {
-    for (Compiled::State& state : made_.states_) {
+    for (Draft& state : states_) {
       for (Compiled::Call& call : state.calls) {
         if (OnlyReturns(call.then)) call.then = Compiled::kReturn;
       }
@@ -246,10 +282,16 @@ class Compiler {
   absl::flat_hash_map<std::string, int32_t> starts_;
   absl::flat_hash_map<std::string, const Term*> terms_;
   absl::flat_hash_map<std::string, Size> sizes_;
-  Compiled made_;
+  std::vector<Draft> states_;
   int64_t work_left_ = kMaxWork;
   absl::Status status_;
 };
+
+int64_t Compiled::bytes() const {
+  return static_cast<int64_t>(
+      states_.size() * sizeof(Entry) + bytes_.size() * sizeof(ByteEdge) +
+      empty_.size() * sizeof(int32_t) + calls_.size() * sizeof(Call));
+}
 
 absl::StatusOr<Compiled> Compiled::Create(const Syntax& syntax) {
   return Compiler(syntax).Run();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "text/grammar/syntax.h"
 
 namespace weft::grammar {
@@ -36,24 +37,45 @@ class Compiled {
   static constexpr int32_t kReturn = -1;
 
   struct State {
-    std::vector<ByteEdge> bytes;
-    std::vector<int32_t> empty;  // states that are reached for nothing
-    std::vector<Call> calls;
-    bool ends_rule = false;
+    absl::Span<const ByteEdge> bytes;
+    absl::Span<const int32_t> empty;  // states that are reached for nothing
+    absl::Span<const Call> calls;
+    bool ends_rule;
   };
 
   // Errors read "grammar: <where>: <why>".
   static absl::StatusOr<Compiled> Create(const Syntax& syntax);
 
   int32_t start() const { return start_; }
-  const State& state(int32_t id) const { return states_[id]; }
-  int32_t state_count() const { return static_cast<int32_t>(states_.size()); }
+  State state(int32_t id) const {
+    const Entry& begin = states_[id];
+    const Entry& end = states_[id + 1];
+    return {absl::MakeConstSpan(bytes_).subspan(begin.bytes,
+                                                end.bytes - begin.bytes),
+            absl::MakeConstSpan(empty_).subspan(begin.empty,
+                                                end.empty - begin.empty),
+            absl::MakeConstSpan(calls_).subspan(begin.calls,
+                                                end.calls - begin.calls),
+            begin.ends_rule};
+  }
+  int32_t state_count() const {
+    return static_cast<int32_t>(states_.size()) - 1;
+  }
+  int64_t bytes() const;
 
  private:
   friend class Compiler;
   Compiled() = default;
 
-  std::vector<State> states_;
+  // Where the edges of a state begin; those of the next one follow.
+  struct Entry {
+    int32_t bytes, empty, calls;
+    bool ends_rule;
+  };
+  std::vector<Entry> states_;  // and one more
+  std::vector<ByteEdge> bytes_;
+  std::vector<int32_t> empty_;
+  std::vector<Call> calls_;
   int32_t start_ = 0;
 };
 

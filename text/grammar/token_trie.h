@@ -35,6 +35,14 @@ class TokenTrie {
   absl::Span<const int32_t> TokensAt(const Node& node) const {
     return absl::MakeConstSpan(order_).subspan(node.tokens, node.count);
   }
+  // Those that go on from where this node stands.
+  absl::Span<const int32_t> TokensBelow(const Node& node) const {
+    const size_t end = node.end < static_cast<int32_t>(nodes_.size())
+                           ? nodes_[node.end].tokens
+                           : order_.size();
+    const size_t begin = node.tokens + node.count;
+    return absl::MakeConstSpan(order_).subspan(begin, end - begin);
+  }
   // The bytes of a token that is in the trie; else empty.
   absl::string_view Bytes(int32_t id) const { return bytes_[id]; }
 

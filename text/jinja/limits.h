@@ -12,8 +12,11 @@
 namespace weft::jinja {
 
 // Allowed work: kBaseWork + kWorkPerCharacter times the characters of template
-// and values.
+// and values + kWorkPerPair for each pair of messages (or of what else is a
+// list), up to kMostPairs: many templates look at all messages at each of them.
 inline constexpr int64_t kBaseWork = 8 << 20;
+inline constexpr int64_t kWorkPerPair = 64;
+inline constexpr int64_t kMostPairs = 4 << 20;
 inline constexpr int64_t kWorkPerCharacter = 64;
 inline constexpr int64_t kWorkPerNode = 16;
 // Bytes of a template.

@@ -47,16 +47,25 @@ std::string NameAt(const FilterCall& call, size_t place) {
   return "";
 }
 
+// As Jinja has it, whatever is false (none, 0, "") holds nothing to choose
+// from.
+std::vector<Value> ItemsOf(const FilterCall& call) {
+  if (!call.input.Truth()) return {};
+  return Iterate(call.context, call.input);
+}
+
 Value Map(const FilterCall& call) {
   Context& context = call.context;
   std::vector<Value> made;
+  // Arguments of what is empty are not looked at.
+  if (!call.input.Truth()) return Value::MakeGenerator(context, {});
   if (call.arguments.positional.empty()) {
     const BoundArguments bound(context, call.name, call.arguments,
                                {"attribute", "default"}, 1);
     if (context.failed()) return Value();
     const Value* fallback =
         bound.Has(1) && !bound.Get(1)->is_none() ? bound.Get(1) : nullptr;
-    for (const Value& item : Iterate(context, call.input)) {
+    for (const Value& item : ItemsOf(call)) {
       made.push_back(AttributeOf(context, item, *bound.Get(0), fallback));
       if (context.failed()) return Value();
     }
@@ -64,7 +73,7 @@ Value Map(const FilterCall& call) {
   }
   const std::string filter = NameAt(call, 0);
   const Arguments arguments = Rest(call.arguments, 1);
-  for (const Value& item : Iterate(context, call.input)) {
+  for (const Value& item : ItemsOf(call)) {
     if (context.failed()) return Value();
     made.push_back(CallFilter(context, filter, item, arguments));
   }
@@ -85,7 +94,7 @@ Value Select(const FilterCall& call) {
   const Arguments arguments =
       has_test ? Rest(call.arguments, place + 1) : Arguments();
   std::vector<Value> made;
-  for (const Value& item : Iterate(context, call.input)) {
+  for (const Value& item : ItemsOf(call)) {
     if (context.failed()) return Value();
     const Value value =
         by_attribute

@@ -108,10 +108,18 @@ absl::StatusOr<std::unique_ptr<const Template>> Template::Parse(
 absl::StatusOr<Text> Template::Render(const std::vector<Variable>& variables,
                                       absl::Time now) const {
   int64_t weight = static_cast<int64_t>(source_size_);
-  for (const Variable& variable : variables) weight += Weight(variable.value);
+  int64_t pairs = 0;
+  for (const Variable& variable : variables) {
+    weight += Weight(variable.value);
+    if (!variable.value.is_array()) continue;
+    const int64_t items =
+        std::min<int64_t>(variable.value.size(), kMostPairs / 4);
+    pairs = std::min(pairs + items * items, kMostPairs);
+  }
   weight = std::min(
       weight, std::numeric_limits<int64_t>::max() / (2 * kWorkPerCharacter));
-  Context context(kBaseWork + kWorkPerCharacter * weight, now);
+  Context context(kBaseWork + kWorkPerCharacter * weight + kWorkPerPair * pairs,
+                  now);
   Interpreter interpreter(context);
   for (const Variable& variable : variables) {
     interpreter.SetVariable(

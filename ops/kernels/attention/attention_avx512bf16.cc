@@ -252,11 +252,20 @@ class PairProducts {
   static void Weights(float* scores, int rows, float scale,
                       const float* updated, float* added) {
     for (int r = 0; r < rows; ++r, scores += kPageTokens) {
-      const __m512 maximum = _mm512_set1_ps(updated[r]);
+      const float scaled = scale * updated[r];
       __m512 p[kPageVectors];
-      for (int v = 0; v < kPageVectors; ++v) {
-        p[v] = CoarseExp2(_mm512_fmsub_ps(_mm512_load_ps(scores + 16 * v),
-                                          _mm512_set1_ps(scale), maximum));
+      if (IsLarge(scaled)) {
+        for (int v = 0; v < kPageVectors; ++v) {
+          const __m512 below = _mm512_sub_ps(_mm512_load_ps(scores + 16 * v),
+                                             _mm512_set1_ps(updated[r]));
+          p[v] = CoarseExp2(_mm512_mul_ps(below, _mm512_set1_ps(scale)));
+        }
+      } else {
+        const __m512 maximum = _mm512_set1_ps(scaled);
+        for (int v = 0; v < kPageVectors; ++v) {
+          p[v] = CoarseExp2(_mm512_fmsub_ps(_mm512_load_ps(scores + 16 * v),
+                                            _mm512_set1_ps(scale), maximum));
+        }
       }
       _mm512_store_si512(scores, (__m512i)_mm512_cvtne2ps_pbh(p[1], p[0]));
       _mm512_store_si512(scores + 16, (__m512i)_mm512_cvtne2ps_pbh(p[3], p[2]));

@@ -35,9 +35,10 @@ void FusedRun(const Run& run) {
       float* maximum = run.maximum + begin;
       products.Scores(begin, rows, scores);
       if (cap > 0.0f) CapScores(scores, rows, run.args->scale, cap);
-      TileMaxima(scores, rows, visible, scale, maximum, updated);
+      TileMaxima(scores, rows, visible, maximum, updated);
       Products::Weights(scores, rows, scale, updated, added);
-      TileFactors(rows, updated, added, maximum, run.sum + begin * 16, factor);
+      TileFactors(rows, scale, updated, added, maximum, run.sum + begin * 16,
+                  factor);
       products.Outputs(begin, rows, visible, scores, factor);
     }
   }

@@ -1,7 +1,13 @@
 // Online softmax of one tile of rows and one page, in three steps: the rows'
 // new maxima, weights relative to them, and what outputs and sums so far must
-// be multiplied by. Maxima are those of scale * log2(e) * score, since powers
-// of two are the cheaper exponential.
+// be multiplied by. All are powers of two of scale * score, the scale with
+// log2(e) in it, since powers of two are the cheaper exponential.
+//
+// Products of a size that a float rounds by whole units, or that overflow it,
+// would be off from the maximum's by as much, and all weights could become 0 or
+// infinite. So from kLargeMaximum on scores are subtracted before they are
+// multiplied: the largest weight is exactly 1. What a float cannot hold as a
+// score, scaled or not, is infinite here.
 //
 // A row's maximum and the 16 partial sums of its weights depend on its scores
 // alone, and every step takes lanes as IEEE 754 says: the same bits on every
@@ -39,6 +45,11 @@ constexpr Visible kWholePage = {
 // is 1, where two infinities would give NaN.
 constexpr float kNoMaximum = -3.4028234663852886e38f;
 
+constexpr float kLargeMaximum = 131072.0f;
+WEFT_INLINE bool IsLarge(float scaled_maximum) {
+  return !(__builtin_fabsf(scaled_maximum) < kLargeMaximum);
+}
+
 // Scores [rows][64] become cap * tanh(scale * score / cap).
 WEFT_INLINE void CapScores(float* scores, int rows, float scale, float cap) {
   const F32x16 inner = Splat(scale / cap);
@@ -68,9 +79,9 @@ WEFT_INLINE F32x16 Exp2(F32x16 x) {
 }
 
 // Scores [rows][64] that a row may not see become -infinity. updated[r] =
-// max(maximum[r], scale * the largest score).
+// max(maximum[r], the largest score).
 WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
-                            float scale, const float* maximum, float* updated) {
+                            const float* maximum, float* updated) {
   const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const F32x16 masked = Splat(-__builtin_inff());
   for (int r = 0; r < rows; ++r, scores += kPageTokens) {
@@ -84,8 +95,7 @@ WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
         Store(scores + 16 * v, s[v]);
       }
     }
-    const float largest =
-        scale * ReduceMax(Max(Max(s[0], s[1]), Max(s[2], s[3])));
+    const float largest = ReduceMax(Max(Max(s[0], s[1]), Max(s[2], s[3])));
     updated[r] = largest > maximum[r] ? largest : maximum[r];
   }
 }
@@ -94,23 +104,36 @@ WEFT_INLINE void TileMaxima(float* scores, int rows, const Visible& visible,
 WEFT_INLINE void TileWeights(float* scores, int rows, float scale,
                              const float* updated, float* added) {
   for (int r = 0; r < rows; ++r, scores += kPageTokens) {
+    const float maximum = scale * updated[r];
     F32x16 p[kPageVectors];
-    for (int v = 0; v < kPageVectors; ++v) {
-      p[v] = Exp2(
-          MultiplyAdd(Load(scores + 16 * v), Splat(scale), Splat(-updated[r])));
-      Store(scores + 16 * v, p[v]);
+    if (IsLarge(maximum)) {
+      for (int v = 0; v < kPageVectors; ++v) {
+        p[v] = Exp2((Load(scores + 16 * v) - Splat(updated[r])) * Splat(scale));
+      }
+    } else {
+      for (int v = 0; v < kPageVectors; ++v) {
+        p[v] = Exp2(
+            MultiplyAdd(Load(scores + 16 * v), Splat(scale), Splat(-maximum)));
+      }
     }
+    for (int v = 0; v < kPageVectors; ++v) Store(scores + 16 * v, p[v]);
     Store(added + 16 * r, (p[0] + p[1]) + (p[2] + p[3]));
   }
 }
 
-// factor[r] = 2^(maximum[r] - updated[r]); takes over the new maxima and adds
-// to the sums [rows][16]. All arrays of maxima and factors can be read up to
-// 16 lanes.
-WEFT_INLINE void TileFactors(int rows, const float* updated, const float* added,
-                             float* maximum, float* sum, float* factor) {
+// factor[r] = 2^(scale * (maximum[r] - updated[r])); takes over the new maxima
+// and adds to the sums [rows][16]. All arrays of maxima and factors can be read
+// up to 16 lanes.
+WEFT_INLINE void TileFactors(int rows, float scale, const float* updated,
+                             const float* added, float* maximum, float* sum,
+                             float* factor) {
+  const F32x16 scales = Splat(scale);
+  const F32x16 before = Load(maximum), after = Load(updated);
+  const F32x16 scaled = after * scales;
   // Exp2(0) is exactly 1.
-  Store(factor, Exp2(Load(maximum) - Load(updated)));
+  Store(factor,
+        Exp2(Select(Less(Absolute(scaled), Splat(kLargeMaximum)),
+                    before * scales - scaled, (before - after) * scales)));
   for (int r = 0; r < rows; ++r) {
     maximum[r] = updated[r];
     Store(sum + 16 * r, MultiplyAdd(Load(sum + 16 * r), Splat(factor[r]),

@@ -72,12 +72,9 @@ void CopyQuantizedRow(const Operand& x, int64_t row, int64_t first_block,
 
 class ExpertMatmulNode : public Kernel {
  public:
-  // `few` is for at most few->max_rows rows; may be null.
-  ExpertMatmulNode(const NodeView& view, const MatmulKernel& any,
-                   const MatmulKernel* few)
+  ExpertMatmulNode(const NodeView& view, const MatmulTiles& tiles)
       : parts_(ExpertPartsOf(view.graph, view.node)),
-        any_(any),
-        few_(few),
+        tiles_(tiles),
         quantized_(view.input(0).type.dtype == DType::kQ8Rows),
         depth_(view.input(1).type.shape[1].value),
         panels_((parts_.weight_rows + kPanelRows - 1) / kPanelRows),
@@ -200,14 +197,12 @@ class ExpertMatmulNode : public Kernel {
       args.y = static_cast<float*>(y.data);
       args.y_row_bytes = parts_.columns * 4;
     }
-    const bool few = few_ != nullptr && args.rows <= few_->max_rows;
-    (few ? few_->run : any_.run)(args, panel_begin, panel_end,
-                                 call.thread_scratch);
+    tiles_.For(args.rows).run(args, panel_begin, panel_end,
+                              call.thread_scratch);
   }
 
   const ExpertParts parts_;
-  const MatmulKernel& any_;
-  const MatmulKernel* few_;
+  const MatmulTiles& tiles_;
   const bool quantized_;
   const int64_t depth_;
   const int64_t panels_;
@@ -215,17 +210,18 @@ class ExpertMatmulNode : public Kernel {
   const int64_t expert_bytes_;
 };
 
-// One kernel of the matmul family for any number of rows, and the one beside it
-// for few, if there is one.
+// Kernels of the matmul family that together take any number of rows: how many
+// chose an expert is known only when it runs.
 class ExpertMatmulRow : public KernelRow {
  public:
-  ExpertMatmulRow(const MatmulKernel& any, const MatmulKernel* few,
-                  bool quantized)
-      : KernelRow(absl::StrCat("expert_", any.name), "expert_matmul", any.isa,
-                  absl::string_view(any.layout) == "rows" ? "" : any.layout,
+  ExpertMatmulRow(MatmulTiles tiles, bool quantized)
+      : KernelRow(absl::StrCat("expert_", tiles.name()), "expert_matmul",
+                  tiles.any().isa,
+                  absl::string_view(tiles.any().layout) == "rows"
+                      ? ""
+                      : tiles.any().layout,
                   quantized ? "blocks of 32" : "chain"),
-        any_(any),
-        few_(few),
+        tiles_(std::move(tiles)),
         quantized_(quantized) {}
 
   bool Computes(const Node& node) const override {
@@ -233,8 +229,8 @@ class ExpertMatmulRow : public KernelRow {
   }
 
   std::string Refuses(const NodeView& view) const override {
-    if (view.input(1).type.dtype != any_.weight) {
-      return absl::StrCat("multiplies ", UpperName(any_.weight));
+    if (view.input(1).type.dtype != tiles_.any().weight) {
+      return absl::StrCat("multiplies ", UpperName(tiles_.any().weight));
     }
     if ((view.input(0).type.dtype == DType::kQ8Rows) != quantized_) {
       return quantized_ ? "wants quantised rows" : "wants rows of f32";
@@ -254,7 +250,7 @@ class ExpertMatmulRow : public KernelRow {
   }
 
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return std::make_unique<ExpertMatmulNode>(view, any_, few_);
+    return std::make_unique<ExpertMatmulNode>(view, tiles_);
   }
 
   int64_t ScratchBytes(const NodeView& view) const override {
@@ -267,32 +263,19 @@ class ExpertMatmulRow : public KernelRow {
   }
 
   int64_t ThreadScratchBytes(const NodeView& view) const override {
-    const int64_t depth = view.input(1).type.shape[1].value;
-    return std::max(any_.thread_scratch_bytes(depth),
-                    few_ == nullptr ? 0 : few_->thread_scratch_bytes(depth));
+    return tiles_.ThreadScratchBytes(view.input(1).type.shape[1].value);
   }
 
  private:
-  const MatmulKernel& any_;
-  const MatmulKernel* few_;
+  const MatmulTiles tiles_;
   const bool quantized_;
 };
 
-// Kernels for few rows stand before the ones for any number in the tables.
 void AddTable(absl::Span<const MatmulKernel> table, bool quantized,
               KernelRows* rows) {
-  for (size_t i = 0; i < table.size(); ++i) {
-    const MatmulKernel& kernel = table[i];
-    if (kernel.max_rows != kAnyRows) continue;
-    const MatmulKernel* few = nullptr;
-    for (const MatmulKernel& other : table.subspan(0, i)) {
-      if (other.weight == kernel.weight && other.isa == kernel.isa &&
-          absl::string_view(other.layout) == kernel.layout &&
-          other.max_rows != kAnyRows) {
-        few = &other;
-      }
-    }
-    rows->push_back(std::make_unique<ExpertMatmulRow>(kernel, few, quantized));
+  for (MatmulTiles& tiles : TilesOf(table)) {
+    rows->push_back(
+        std::make_unique<ExpertMatmulRow>(std::move(tiles), quantized));
   }
 }
 

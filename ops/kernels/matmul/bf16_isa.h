@@ -7,7 +7,7 @@
 //     chain = 0; for each pair of the block: chain = vdpbf16ps(chain, x, w)
 //     sum = chain of the first block, then sum = sum + chain
 // then + bias and the epilogue (matmul.h). It is what oneDNN's matmul was
-// measured to do (matmul_onednn.h checks it), so that own kernels and oneDNN
+// measured to do (onednn_tile.h checks it), so that own kernels and oneDNN
 // serve one weight. vdpbf16ps flushes subnormals and rounds to nearest,
 // whatever the float mode.
 #pragma once
@@ -38,6 +38,8 @@ struct Bf16Kernels {
   MatmulFunction multiply;
   // The same for one group of up to four panels and some rows of x.
   PanelGroupFunction group;
+  // Its last step, for sums that were computed elsewhere.
+  FinishFunction finish;
   // A row of x, rounded to nearest even, filled with zeros to the padded depth.
   void (*round_row)(const float* x, int64_t depth, uint16_t* out);
 };

@@ -41,16 +41,10 @@ struct BufferedKernels {
     }
   }
 
-  static constexpr int64_t kPackedRows = kPackedRowsOfBytes;
-  template <class Block>
-  static constexpr int64_t FewRows() {
-    return kPackedRows;
-  }
-
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
                     int rows, float* sums) {
-    using Layout = Panel16<Block>;
+    using Layout = BlockFormat<Block>;
     constexpr int scale_floats = UnpackedScaleFloats<Block>();
     alignas(64)
         uint8_t bytes[Layout::kQuantsFirst ? 64 : 512 * Layout::kBlocks];

@@ -11,43 +11,48 @@
 namespace weft {
 namespace {
 
-// `panels` (1 to 4) panels from `panel` on, at `w`, for rows row_begin ..
-// row_end - 1. Row tiles are cut evenly.
-template <DenseType kType>
+// Few or many rows: their tile, and panels that go over all rows before the
+// next.
+struct Few {
+  static constexpr int kRows = kFewRows, kPanels = kFewPanels, kTogether = 4;
+};
+struct Many {
+  static constexpr int kRows = kManyRows, kPanels = kManyPanels, kTogether = 2;
+};
+
+// `panels` (1 to 4) panels from `panel` on, at `w`, for all rows. Row tiles are
+// cut evenly.
+template <DenseType kType, class Tile>
 WEFT_INLINE void PanelGroup(const MatmulArgs& args, int64_t panel, int panels,
-                            const uint8_t* w, int64_t panel_bytes,
-                            int64_t row_begin, int64_t row_end) {
-  alignas(64) float sums[kTallRows * kSumsStride];
-  const int64_t count = row_end - row_begin;
-  const int64_t tiles = (count + kTallRows - 1) / kTallRows;
+                            const uint8_t* w, int64_t panel_bytes) {
+  alignas(64) float sums[Tile::kRows * kSumsStride];
+  const int64_t tiles = (args.rows + Tile::kRows - 1) / Tile::kRows;
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    const int64_t row = row_begin + tile * count / tiles;
-    const int rows =
-        static_cast<int>(row_begin + (tile + 1) * count / tiles - row);
-    TileRows<kType>(
+    const int64_t row = tile * args.rows / tiles;
+    const int rows = static_cast<int>((tile + 1) * args.rows / tiles - row);
+    TileRows<kType, Tile::kPanels, Tile::kRows>(
         rows, RowAt(static_cast<const float*>(args.x), args.x_row_bytes, row),
         args.x_row_bytes, w, panel_bytes, args.depth, panels, sums);
     FinishRows(args, panel, panels, row, rows, sums);
   }
 }
 
-// Few rows take four panels at a time, to have enough chains in flight; many
-// take two, which stay in the second-level cache while the rows pass.
+// kGateQuantize finishes four panels together.
+template <class Tile>
 WEFT_INLINE int GroupPanels(const MatmulArgs& args, int64_t left) {
-  const bool two =
-      args.rows > kWideRows && args.epilogue != MatmulEpilogue::kGateQuantize;
-  const int most = two ? 2 : 4;
+  const int most =
+      args.epilogue == MatmulEpilogue::kGateQuantize ? 4 : Tile::kTogether;
   return static_cast<int>(left < most ? left : most);
 }
 
-template <DenseType kType>
+template <DenseType kType, class Tile>
 void PanelMatmul(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
                  uint8_t*) {
   const int64_t panel_bytes = args.depth * kPanelRows * DenseBytes(kType);
   for (int64_t p = panel_begin; p < panel_end;) {
-    const int panels = GroupPanels(args, panel_end - p);
-    PanelGroup<kType>(args, p, panels, args.weight + p * panel_bytes,
-                      panel_bytes, 0, args.rows);
+    const int panels = GroupPanels<Tile>(args, panel_end - p);
+    PanelGroup<kType, Tile>(args, p, panels, args.weight + p * panel_bytes,
+                            panel_bytes);
     p += panels;
   }
 }
@@ -68,16 +73,17 @@ WEFT_INLINE void TransposePanel(const float* rows, int64_t depth,
   }
 }
 
-// Four panels at a time are widened and transposed in thread scratch, then
+// Some panels at a time are widened and transposed in thread scratch, then
 // multiplied as packed ones are.
-void RowsWidened(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
-                 uint8_t* thread_scratch, WidenRow widen,
-                 int64_t weight_row_bytes) {
+template <class Tile>
+void TilesWidened(const MatmulArgs& args, int64_t panel_begin,
+                  int64_t panel_end, uint8_t* thread_scratch, WidenRow widen,
+                  int64_t weight_row_bytes) {
   const int64_t panel_floats = args.depth * kPanelRows;
   float* panel_data = reinterpret_cast<float*>(thread_scratch);
   float* rows = panel_data + 4 * panel_floats;
   for (int64_t p = panel_begin; p < panel_end;) {
-    const int panels = GroupPanels(args, panel_end - p);
+    const int panels = GroupPanels<Tile>(args, panel_end - p);
     for (int i = 0; i < panels; ++i) {
       const int64_t first = (p + i) * kPanelRows;
       const int64_t there = args.weight_rows - first;
@@ -92,10 +98,17 @@ void RowsWidened(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
       }
       TransposePanel(rows, args.depth, panel_data + i * panel_floats);
     }
-    PanelGroup<DenseType::kF32>(args, p, panels, thread_scratch,
-                                panel_floats * 4, 0, args.rows);
+    PanelGroup<DenseType::kF32, Tile>(args, p, panels, thread_scratch,
+                                      panel_floats * 4);
     p += panels;
   }
+}
+
+void RowsWidened(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
+                 uint8_t* thread_scratch, WidenRow widen,
+                 int64_t weight_row_bytes) {
+  (args.rows <= kFewRows ? TilesWidened<Few> : TilesWidened<Many>)(
+      args, panel_begin, panel_end, thread_scratch, widen, weight_row_bytes);
 }
 
 template <DenseType kType>
@@ -122,29 +135,17 @@ void RowsMatmul(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
               args.depth * DenseBytes(kType));
 }
 
-void PanelGroupF32(const MatmulArgs& args, int64_t panel, int panels,
-                   int64_t row_begin, int64_t row_end) {
-  const int64_t panel_bytes = args.depth * kPanelRows * 4;
-  PanelGroup<DenseType::kF32>(args, panel, panels,
-                              args.weight + panel * panel_bytes, panel_bytes,
-                              row_begin, row_end);
-}
-
-void Finish(const MatmulArgs& args, int64_t panel, int panels, int64_t row,
-            int rows, const float* sums) {
-  FinishRows(args, panel, panels, row, rows, sums);
-}
-
 constexpr DenseKernels kDenseKernels = {
-    PanelMatmul<DenseType::kF32>,
-    PanelMatmul<DenseType::kF16>,
-    PanelMatmul<DenseType::kBF16>,
-    RowsMatmul<DenseType::kF32>,
-    RowsMatmul<DenseType::kF16>,
-    RowsMatmul<DenseType::kBF16>,
-    RowsWidened,
-    PanelGroupF32,
-    Finish,
+    .few_f32 = PanelMatmul<DenseType::kF32, Few>,
+    .few_f16 = PanelMatmul<DenseType::kF16, Few>,
+    .few_bf16 = PanelMatmul<DenseType::kBF16, Few>,
+    .many_f32 = PanelMatmul<DenseType::kF32, Many>,
+    .many_f16 = PanelMatmul<DenseType::kF16, Many>,
+    .many_bf16 = PanelMatmul<DenseType::kBF16, Many>,
+    .rows_f32 = RowsMatmul<DenseType::kF32>,
+    .rows_f16 = RowsMatmul<DenseType::kF16>,
+    .rows_bf16 = RowsMatmul<DenseType::kBF16>,
+    .rows_widened = RowsWidened,
 };
 
 }  // namespace

@@ -6,9 +6,7 @@
 //   for each block of DenseSumBlock(depth) columns, in order:
 //     chain = 0; for each k of the block: chain = fma(x[k], w[k], chain)
 //     sum = chain of the first block, then sum = sum + chain
-// then + bias and the epilogue (matmul.h). It is the order that oneDNN's
-// matmul was measured to follow (matmul_onednn.h), so that both may serve one
-// weight. F16 and BF16 widen exactly.
+// then + bias and the epilogue (matmul.h). F16 and BF16 widen exactly.
 #pragma once
 
 #include "ops/kernels/matmul/matmul.h"
@@ -29,18 +27,17 @@ static inline int64_t DenseSumBlock(int64_t depth) {
 using WidenRow = void (*)(const void* src, float* dst, int64_t n);
 
 struct DenseKernels {
-  // Layout "panel16": [panel][depth][16], see pack_dense.h. All epilogues.
-  MatmulFunction panel_f32, panel_f16, panel_bf16;
-  // Layout "rows": rows as in the file, without gaps. kStore and kResidual.
+  // Layout "panel16": [panel][depth][16], see pack_dense.h. All epilogues. Few
+  // rows take four panels at a time, to have enough chains in flight; many take
+  // two or one, which stay in the second-level cache while the rows pass.
+  MatmulFunction few_f32, few_f16, few_bf16;
+  MatmulFunction many_f32, many_f16, many_bf16;
+  // Layout "rows": rows as in the file, without gaps; any number of rows.
   MatmulFunction rows_f32, rows_f16, rows_bf16;
   // The same for any type, through `widen`.
   void (*rows_widened)(const MatmulArgs& args, int64_t panel_begin,
                        int64_t panel_end, uint8_t* thread_scratch,
                        WidenRow widen, int64_t weight_row_bytes);
-  // panel_f32 for one group, and its last step: for what computes sums
-  // elsewhere.
-  PanelGroupFunction panel_group_f32;
-  FinishFunction finish;
 };
 
 // Thread scratch of the rows kernels: four panels and 16 rows, as floats. The

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "absl/types/span.h"
-#include "ops/kernels/matmul/quantized_matmul.h"
+#include "ops/kernels/matmul/matmul_kernel.h"
 
 namespace weft {
 

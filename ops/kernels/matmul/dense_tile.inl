@@ -84,23 +84,22 @@ __attribute__((noinline)) void DenseTile(const float* x, int64_t x_row_bytes,
   }
 }
 
+// Tiles of few and of many rows: rows of x, and panels.
 #if defined(__AVX512F__)
-constexpr int kWideRows = 6;   // rows of a tile of four panels
-constexpr int kTallRows = 12;  // rows of a tile of two panels
+constexpr int kFewRows = 6, kFewPanels = 4;
+constexpr int kManyRows = 12, kManyPanels = 2;
 #else
-constexpr int kWideRows = 1;
-constexpr int kTallRows = 6;
+constexpr int kFewRows = 1, kFewPanels = 4;
+constexpr int kManyRows = 6, kManyPanels = 1;
 #endif
 
-// R rows, and as many panels at a time as registers allow.
-template <DenseType kType, int R>
+template <DenseType kType, int kPanels, int R>
 WEFT_INLINE void TilePanels(const float* x, int64_t x_row_bytes,
                             const uint8_t* w, int64_t panel_bytes,
                             int64_t depth, int panels, float* sums) {
-  constexpr int kAtOnce = R <= kWideRows ? 4 : kLanes == 16 ? 2 : 1;
   int i = 0;
-  for (; i + kAtOnce <= panels; i += kAtOnce) {
-    DenseTile<kType, R, kAtOnce * kPanelNatives>(
+  for (; i + kPanels <= panels; i += kPanels) {
+    DenseTile<kType, R, kPanels * kPanelNatives>(
         x, x_row_bytes, w + i * panel_bytes, panel_bytes, depth, sums + 16 * i);
   }
   for (; i < panels; ++i) {
@@ -109,15 +108,16 @@ WEFT_INLINE void TilePanels(const float* x, int64_t x_row_bytes,
   }
 }
 
-template <DenseType kType, int R = kTallRows>
+template <DenseType kType, int kPanels, int R>
 WEFT_INLINE void TileRows(int rows, const float* x, int64_t x_row_bytes,
                           const uint8_t* w, int64_t panel_bytes, int64_t depth,
                           int panels, float* sums) {
   if (rows == R) {
-    TilePanels<kType, R>(x, x_row_bytes, w, panel_bytes, depth, panels, sums);
+    TilePanels<kType, kPanels, R>(x, x_row_bytes, w, panel_bytes, depth, panels,
+                                  sums);
   } else if constexpr (R > 1) {
-    TileRows<kType, R - 1>(rows, x, x_row_bytes, w, panel_bytes, depth, panels,
-                           sums);
+    TileRows<kType, kPanels, R - 1>(rows, x, x_row_bytes, w, panel_bytes, depth,
+                                    panels, sums);
   }
 }
 

@@ -90,6 +90,11 @@ void Group(const MatmulArgs& args, int64_t panel, int panels, int64_t row_begin,
   }
 }
 
+void Finish(const MatmulArgs& args, int64_t panel, int panels, int64_t row,
+            int rows, const float* sums) {
+  FinishRows(args, panel, panels, row, rows, sums);
+}
+
 void Multiply(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
               uint8_t*) {
   for (int64_t p = panel_begin; p < panel_end; p += 4) {
@@ -111,7 +116,10 @@ void RoundRow(const float* x, int64_t depth, uint16_t* out) {
 
 }  // namespace
 
-const Bf16Kernels kBf16KernelsAvx512Bf16 = {Multiply, Group, RoundRow};
+const Bf16Kernels kBf16KernelsAvx512Bf16 = {.multiply = Multiply,
+                                            .group = Group,
+                                            .finish = Finish,
+                                            .round_row = RoundRow};
 
 }  // namespace weft
 

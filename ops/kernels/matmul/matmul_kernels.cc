@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "ops/fused_matmul.h"
 #include "ops/kernels/matmul/bf16_isa.h"
+#include "ops/kernels/matmul/bf16_matmul.h"
 #include "ops/kernels/matmul/dense_matmul.h"
-#include "ops/kernels/matmul/matmul_onednn.h"
-#include "ops/kernels/matmul/onednn_matmul.h"
+#include "ops/kernels/matmul/onednn_tile.h"
 #include "ops/kernels/matmul/quantized_matmul.h"
 #include "ops/kernels/rows/row_kernels.h"
 #include "ops/op_table.h"
@@ -160,7 +160,7 @@ class MatmulRow : public KernelRow {
  public:
   MatmulRow(const MatmulKernel& kernel, RowForm form)
       : KernelRow(
-            kernel.name, "matmul", kernel.isa,
+            kernel.name(), "matmul", kernel.isa,
             absl::string_view(kernel.layout) == "rows" ? "" : kernel.layout,
             SummationOf(form)),
         kernel_(kernel),
@@ -209,35 +209,12 @@ class MatmulRow : public KernelRow {
   }
 
   int64_t ThreadScratchBytes(const NodeView& view) const override {
-    return kernel_.thread_scratch_bytes == nullptr
-               ? 0
-               : kernel_.thread_scratch_bytes(
-                     view.input(1).type.shape[1].value);
+    return kernel_.ThreadScratchBytes(view.input(1).type.shape[1].value);
   }
 
  private:
   const MatmulKernel& kernel_;
   const RowForm form_;
-};
-
-std::string WhyNotOneDnnFor(DType type, const NodeView& view) {
-  return WhyNotOneDnn(type, view.input(1).type.shape[1].value);
-}
-
-// F32 weights by oneDNN: only when asked for.
-class OneDnnF32Row : public MatmulRow {
- public:
-  explicit OneDnnF32Row(const MatmulKernel& kernel)
-      : MatmulRow(kernel, RowForm::kFloats) {}
-
-  std::string NotAskedFor(const KernelOptions& options) const override {
-    return options.matmul == MatmulChoice::kOneDnn ? ""
-                                                   : "is for --matmul onednn";
-  }
-  std::string Refuses(const NodeView& view) const override {
-    std::string why = MatmulRow::Refuses(view);
-    return why.empty() ? WhyNotOneDnnFor(DType::kF32, view) : why;
-  }
 };
 
 // Weights and rows of x as bfloat16, sums in f32: only when asked for.
@@ -260,7 +237,7 @@ class OneDnnBf16Row : public Bf16Row {
   using Bf16Row::Bf16Row;
   std::string Refuses(const NodeView& view) const override {
     std::string why = Bf16Row::Refuses(view);
-    return why.empty() ? WhyNotOneDnnFor(DType::kBF16, view) : why;
+    return why.empty() ? WhyNotOneDnn(view.input(1).type.shape[1].value) : why;
   }
 };
 
@@ -276,9 +253,6 @@ void AddMatmulKernels(KernelRows* rows) {
   }
   for (const MatmulKernel& kernel : Bf16MatmulKernels()) {
     rows->push_back(std::make_unique<Bf16Row>(kernel));
-  }
-  for (const MatmulKernel& kernel : OneDnnF32MatmulKernels()) {
-    rows->push_back(std::make_unique<OneDnnF32Row>(kernel));
   }
   for (const MatmulKernel& kernel : DenseMatmulKernels()) {
     rows->push_back(std::make_unique<MatmulRow>(kernel, RowForm::kFloats));

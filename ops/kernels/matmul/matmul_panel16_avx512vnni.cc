@@ -6,6 +6,7 @@
 
 #define WEFT_ISA Avx512Vnni
 #define WEFT_KERNELS Vnni512Kernels
+#define WEFT_IN_REGISTERS
 #include "ops/kernels/matmul/panel_entries.inl"
 
 #endif  // __x86_64__

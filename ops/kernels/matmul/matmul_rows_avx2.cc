@@ -14,7 +14,7 @@ void MatmulRowsAvx2(const MatmulArgs& args, int64_t panel_begin,
   RowsMatmul<Block>(args, panel_begin, panel_end);
 }
 
-#define WEFT_INSTANTIATE(TYPE)                                          \
+#define WEFT_INSTANTIATE(TYPE, ...)                                     \
   template void MatmulRowsAvx2<Block##TYPE>(const MatmulArgs&, int64_t, \
                                             int64_t, uint8_t*);
 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)

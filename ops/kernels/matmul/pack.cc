@@ -1,12 +1,13 @@
-// One text for all types: a Source says how a GGUF block gives codes, planes
-// and halves; Panel16 says where they go. Codes move four at a time, as 32-bit
-// words: a code never leaves its byte when shifted.
+// One text for all types: ops/formats says how a block gives codes, planes and
+// halves, and by BlockFormat where they go. Codes move four at a time, as
+// 32-bit words: a code never leaves its byte when shifted.
 
 #include "ops/kernels/matmul/pack.h"
 
+#include <cstdlib>
 #include <cstring>
 
-#include "ops/kernels/decode_block.h"
+#include "ops/formats/formats.h"
 #include "ops/kernels/matmul/panel16.h"
 
 namespace weft {
@@ -16,72 +17,17 @@ constexpr int kLanes = 16;
 
 // --- GGUF blocks ------------------------------------------------------------
 
-// Codes are quants plus offset; IQ4 types store their codes as such.
+// Codes are quants plus offset, unless the format reads them itself.
 template <class Block>
 void ReadCodes(const Block* row, int64_t b, uint8_t codes[32]) {
+  static_assert(BlockFormat<Block>::kLevels == nullptr,
+                "the format needs a ReadCodes");
   Decoded32 decoded;
   DecodeBlock(row, b, &decoded);
   for (int i = 0; i < 32; ++i) {
-    codes[i] = static_cast<uint8_t>(decoded.q[i] + Panel16<Block>::kOffset);
+    codes[i] = static_cast<uint8_t>(decoded.q[i] + BlockFormat<Block>::kOffset);
   }
 }
-
-void ReadNibbles(const uint8_t* qs, uint8_t codes[32]) {
-  for (int i = 0; i < 16; ++i) {
-    codes[i] = qs[i] & 15;
-    codes[i + 16] = qs[i] >> 4;
-  }
-}
-
-void ReadCodes(const BlockIQ4_NL* row, int64_t b, uint8_t codes[32]) {
-  ReadNibbles(row[b].qs, codes);
-}
-
-void ReadCodes(const BlockIQ4_XS* row, int64_t b, uint8_t codes[32]) {
-  ReadNibbles(row[b / 8].qs + 16 * (b % 8), codes);
-}
-
-// Byte of plane p, of 32-column block b of the super-block.
-template <class Block>
-uint8_t ReadPlane(const Block&, int, int) {
-  return 0;
-}
-
-uint8_t ReadPlane(const BlockQ2_K& block, int b, int p) {
-  return block.scales[2 * b + p];
-}
-
-uint8_t ReadPlane(const BlockQ3_K& block, int b, int p) {
-  return static_cast<uint8_t>(ScaleOfQ3_K(block.scales, 2 * b + p));
-}
-
-uint8_t ReadPlane(const BlockQ4_K& block, int b, int p) {
-  return static_cast<uint8_t>(p == 0 ? ScaleOfQ4_K(block.scales, b)
-                                     : MinOfQ4_K(block.scales, b));
-}
-
-uint8_t ReadPlane(const BlockQ5_K& block, int b, int p) {
-  return static_cast<uint8_t>(p == 0 ? ScaleOfQ4_K(block.scales, b)
-                                     : MinOfQ4_K(block.scales, b));
-}
-
-uint8_t ReadPlane(const BlockQ6_K& block, int b, int p) {
-  return static_cast<uint8_t>(block.scales[2 * b + p]);
-}
-
-uint8_t ReadPlane(const BlockIQ4_XS& block, int b, int) {
-  return static_cast<uint8_t>(ScaleOfIQ4_XS(block, b));
-}
-
-template <class Block>
-uint16_t ReadSecondHalf(const Block&) {
-  return 0;
-}
-uint16_t ReadSecondHalf(const BlockQ4_1& block) { return block.m; }
-uint16_t ReadSecondHalf(const BlockQ5_1& block) { return block.m; }
-uint16_t ReadSecondHalf(const BlockQ2_K& block) { return block.dmin; }
-uint16_t ReadSecondHalf(const BlockQ4_K& block) { return block.dmin; }
-uint16_t ReadSecondHalf(const BlockQ5_K& block) { return block.dmin; }
 
 // --- Words of four codes ----------------------------------------------------
 
@@ -115,7 +61,7 @@ uint32_t GetGroup(const uint8_t* vectors, int bits, int g, int lane) {
 
 template <class Block>
 void PackLane(const Block* row, int lane, int64_t depth, uint8_t* dst) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   for (int64_t b = 0; b < depth / 32; ++b) {
     uint8_t codes[32];
     ReadCodes(row, b, codes);
@@ -134,15 +80,21 @@ void PackLane(const Block* row, int lane, int64_t depth, uint8_t* dst) {
   for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
     const Block& block = row[s];
     uint8_t* meta = dst + PanelMeta<Block>(s, depth);
-    for (int b = 0; b < Panel::kBlocks; ++b) {
-      for (int p = 0; p < Panel::kPlanes; ++p) {
-        meta[(b * Panel::kPlanes + p) * kLanes + lane] = ReadPlane(block, b, p);
+    if constexpr (Panel::kPlanes > 0) {
+      for (int b = 0; b < Panel::kBlocks; ++b) {
+        for (int p = 0; p < Panel::kPlanes; ++p) {
+          meta[(b * Panel::kPlanes + p) * kLanes + lane] =
+              ReadPlane(block, b, p);
+        }
       }
     }
     uint8_t* halves = meta + Panel::kBlocks * Panel::kPlanes * kLanes;
-    const uint16_t d = block.d, second = ReadSecondHalf(block);
-    std::memcpy(halves + 2 * lane, &d, sizeof(d));
-    if (Panel::kHalves == 2) {
+    if constexpr (Panel::kHalves > 0) {
+      const uint16_t d = block.d;
+      std::memcpy(halves + 2 * lane, &d, sizeof(d));
+    }
+    if constexpr (Panel::kHalves == 2) {
+      const uint16_t second = SecondHalf(block);
       std::memcpy(halves + 32 + 2 * lane, &second, sizeof(second));
     }
   }
@@ -167,8 +119,8 @@ float LoadHalf(const uint8_t* p, int lane) {
 template <class Block>
 void ReadScale(const uint8_t* planes, const uint8_t* halves, int lane, int h,
                float* scale, float* min) {
-  using Panel = Panel16<Block>;
-  const float d = LoadHalf(halves, lane);
+  using Panel = BlockFormat<Block>;
+  const float d = Panel::kHalves > 0 ? LoadHalf(halves, lane) : 0.0f;
   const int p = Panel::kScalesPer32 == 2 ? h : 0;
   const auto plane = [&](int i) { return planes[i * kLanes + lane]; };
   *min = 0.0f;
@@ -191,12 +143,15 @@ void ReadScale(const uint8_t* planes, const uint8_t* halves, int lane, int h,
       *scale = d * static_cast<float>(plane(p) & 15);
       *min = LoadHalf(halves + 32, lane) * static_cast<float>(plane(p) >> 4);
       break;
+    case PanelScales::kPowerOfTwo:
+      *scale = HalfPowerOfTwo(plane(p));
+      break;
   }
 }
 
 template <class Block>
 void Unpack(const uint8_t* packed, int64_t depth, int64_t row, float* dst) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   const uint8_t* panel = packed + row / kLanes * PanelBytes<Block>(depth);
   const int lane = static_cast<int>(row % kLanes);
   for (int64_t b = 0; b < depth / 32; ++b, dst += 32) {
@@ -218,8 +173,8 @@ void Unpack(const uint8_t* packed, int64_t depth, int64_t row, float* dst) {
       float scale, min;
       ReadScale<Block>(planes, halves, lane, h, &scale, &min);
       for (int i = 16 * h; i < 16 * h + 16; ++i) {
-        const int q = Panel::kCodebook ? kIQ4Codebook[codes[i] & 15]
-                                       : codes[i] - Panel::kOffset;
+        const int q = Panel::kLevels != nullptr ? Panel::kLevels[codes[i] & 15]
+                                                : codes[i] - Panel::kOffset;
         dst[i] = scale * static_cast<float>(q) - min;
       }
     }
@@ -235,36 +190,30 @@ struct Functions {
 };
 
 template <class Block>
-constexpr Functions kFunctions = {PanelBytes<Block>, Pack<Block>,
-                                  Unpack<Block>};
+constexpr Functions kFunctions = {.panel_bytes = PanelBytes<Block>,
+                                  .pack = Pack<Block>,
+                                  .unpack = Unpack<Block>};
 
+// Every quantised type has its functions by the list of types; that there is no
+// other is required.
 const Functions& FunctionsOf(DType type) {
+  const Functions* found = nullptr;
   switch (type) {
-    case DType::kQ4_0:
-      return kFunctions<BlockQ4_0>;
-    case DType::kQ4_1:
-      return kFunctions<BlockQ4_1>;
-    case DType::kQ5_0:
-      return kFunctions<BlockQ5_0>;
-    case DType::kQ5_1:
-      return kFunctions<BlockQ5_1>;
-    case DType::kQ2_K:
-      return kFunctions<BlockQ2_K>;
-    case DType::kQ3_K:
-      return kFunctions<BlockQ3_K>;
-    case DType::kQ4_K:
-      return kFunctions<BlockQ4_K>;
-    case DType::kQ5_K:
-      return kFunctions<BlockQ5_K>;
-    case DType::kQ6_K:
-      return kFunctions<BlockQ6_K>;
-    case DType::kIQ4_NL:
-      return kFunctions<BlockIQ4_NL>;
-    case DType::kIQ4_XS:
-      return kFunctions<BlockIQ4_XS>;
-    default:
-      return kFunctions<BlockQ8_0>;
+#define WEFT_CASE(TYPE, ...)          \
+  case DType::k##TYPE:                \
+    found = &kFunctions<Block##TYPE>; \
+    break;
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_CASE)
+#undef WEFT_CASE
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI32:
+    case DType::kQ8Rows:
+      break;
   }
+  if (found == nullptr) std::abort();
+  return *found;
 }
 
 }  // namespace

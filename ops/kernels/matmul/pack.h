@@ -23,7 +23,7 @@ void PackPanel(DType type, const uint8_t* const rows[16], int64_t depth,
                uint8_t* dst);
 
 // Row `row` of a packed weight as floats, bit-equal to dequantising the GGUF
-// row: scale * quant - min, each operation rounded (decode_block.h).
+// row: scale * quant - min, each operation rounded (ops/formats/format.h).
 void UnpackRow(DType type, const uint8_t* packed, int64_t depth, int64_t row,
                float* dst);
 

@@ -1,23 +1,20 @@
 // The loops around the panel kernels of one instruction set, for every type.
 //
-// Three ways to use the packed weight, by the number of rows:
-//   prefill  unpacks two panels once into scratch (L2), then runs over all rows
-//            in tiles of 6, each over the whole depth with sums in registers.
-//            Meanwhile each tile prefetches its share of the next panels, a
-//            line now and then: a burst per tile would stall it.
-//   batches  the same, but each tile unpacks the two panels in registers: for
-//            some tiles that costs less than the way through memory.
-//   few      one panel at a time, unpacked as it streams in: the only way whose
-//            prefetch begins with the first panel itself.
+// Three ways to use the packed weight, each a kernel of its own in the table:
+//   unpacked  unpacks two panels once into scratch (L2), then runs over all
+//             rows in tiles of 6, each over the whole depth with sums in
+//             registers. Meanwhile each tile prefetches its share of the next
+//             panels, a line now and then: a burst per tile would stall it.
+//   packed    the same, but each tile unpacks the two panels in registers: for
+//             some tiles that costs less than the way through memory.
+//   single    one panel at a time, unpacked as it streams in: the only way
+//             whose prefetch begins with the first panel itself.
 //
 // `Kernels` has, for a block type, with sums laid out as in panel_epilogue.h:
 //   template <class Block> static void Tile(const TileCall&, int rows);
 //   template <class Block> static void PackedTile(const TileCall&, int rows);
 //   template <class Block> static void Panel(const uint8_t* panel,
 //       int64_t depth, const uint8_t* x, int rows, float* sums);
-//   template <class Block> static constexpr int64_t FewRows();
-//   kPackedRows   up to so many rows no scratch is used; PackedTile exists if
-//                 that is more than FewRows
 #pragma once
 
 #include "ops/kernels/matmul/matmul.h"
@@ -98,7 +95,7 @@ void PanelMatmulTiles(const MatmulArgs& args, int64_t begin, int64_t end,
 }
 
 template <class Block, class Kernels>
-void PanelMatmulFew(const MatmulArgs& args, int64_t begin, int64_t end) {
+void PanelMatmulSingle(const MatmulArgs& args, int64_t begin, int64_t end) {
   const int64_t panel_bytes = PanelBytes<Block>(args.depth);
   const int together = PanelsTogether(args.epilogue);
   for (int64_t p = begin; p < end; p += together) {
@@ -114,21 +111,6 @@ void PanelMatmulFew(const MatmulArgs& args, int64_t begin, int64_t end) {
       FinishRows(args, p, together, row, rows, sums);
     }
   }
-}
-
-template <class Block, class Kernels>
-void PanelMatmul(const MatmulArgs& args, int64_t begin, int64_t end,
-                 uint8_t* scratch) {
-  constexpr int64_t few = Kernels::template FewRows<Block>();
-  if (args.rows <= few) {
-    return PanelMatmulFew<Block, Kernels>(args, begin, end);
-  }
-  if constexpr (few < Kernels::kPackedRows) {
-    if (args.rows <= Kernels::kPackedRows) {
-      return PanelMatmulTiles<Block, Kernels, false>(args, begin, end, nullptr);
-    }
-  }
-  PanelMatmulTiles<Block, Kernels, true>(args, begin, end, scratch);
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
 WEFT_INLINE FloatVector Multiply(FloatVector a, FloatVector b) {
   return _mm512_mul_ps(a, b);
 }
+// HalfPowerOfTwo of bytes (ops/formats/format.h): the exponent less one, but at
+// least what stands for 1 and 0.
+WEFT_INLINE FloatVector HalfPowersOfTwo(IntVector e) {
+  const __m512i normal =
+      _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+  const __m512i subnormal = _mm512_slli_epi32(
+      _mm512_add_epi32(_mm512_min_epi32(e, _mm512_set1_epi32(1)),
+                       _mm512_set1_epi32(1)),
+      21);
+  return _mm512_castsi512_ps(_mm512_max_epi32(normal, subnormal));
+}
 WEFT_INLINE FloatVector Negate(FloatVector a) {
   return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
 }
@@ -135,6 +146,13 @@ WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
 WEFT_INLINE FloatVector Multiply(FloatVector a, FloatVector b) {
   return _mm256_mul_ps(a, b);
 }
+WEFT_INLINE FloatVector HalfPowersOfTwo(IntVector e) {
+  const __m256i one = _mm256_set1_epi32(1);
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, one), 23);
+  const __m256i subnormal =
+      _mm256_slli_epi32(_mm256_add_epi32(_mm256_min_epi32(e, one), one), 21);
+  return _mm256_castsi256_ps(_mm256_max_epi32(normal, subnormal));
+}
 WEFT_INLINE FloatVector Negate(FloatVector a) {
   return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
 }
@@ -144,22 +162,25 @@ WEFT_INLINE FloatVector Negate(FloatVector a) {
 constexpr int kPartBytes = 64 / kParts;  // of quants
 constexpr int kPartLanes = 16 / kParts;  // output rows
 
-// The IQ4 codebook + 128.
-struct CodebookBytes {
-  constexpr CodebookBytes() : bytes() {
+// Levels + offset.
+template <class Block>
+struct LevelBytes {
+  constexpr LevelBytes() : bytes() {
     for (int i = 0; i < 16; ++i) {
-      bytes[i] = static_cast<uint8_t>(kIQ4Codebook[i] + 128);
+      bytes[i] = static_cast<uint8_t>(BlockFormat<Block>::kLevels[i] +
+                                      BlockFormat<Block>::kOffset);
     }
   }
   uint8_t bytes[16];
 };
-constexpr CodebookBytes kCodebookBytes;
+template <class Block>
+constexpr LevelBytes<Block> kLevelBytes;
 
-// Group g of 32 columns as unsigned bytes: code, or codebook value + 128.
+// Group g of 32 columns as unsigned bytes: code, or level + offset.
 // `quants` from PanelQuants. g is a constant after unrolling.
 template <class Block>
 WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int g, int part) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   constexpr int low = Panel::kLowBits, high = Panel::kHighBits;
   const uint8_t* p = quants + part * kPartBytes;
   ByteVector codes = LoadBytes(p + 64 * (g % low));
@@ -171,8 +192,8 @@ WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int g, int part) {
     codes = OrMasked(codes, ShiftRight(top, bits * (g / bits) - low),
                      SplatByte(((1 << bits) - 1) << low));
   }
-  if (Panel::kCodebook) {
-    codes = LookUp(kCodebookBytes.bytes, codes);
+  if constexpr (Panel::kLevels != nullptr) {
+    codes = LookUp(kLevelBytes<Block>.bytes, codes);
   }
   return codes;
 }
@@ -186,10 +207,11 @@ struct PanelHalves {
 // `meta` from PanelMeta.
 template <class Block>
 WEFT_INLINE PanelHalves LoadHalves(const uint8_t* meta, int part) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   const uint8_t* p =
       meta + 16 * Panel::kBlocks * Panel::kPlanes + 2 * kPartLanes * part;
-  PanelHalves halves;
+  PanelHalves halves = {};
+  if constexpr (Panel::kHalves == 0) return halves;
   halves.d = HalvesToFloats(p);
   halves.added = halves.d;
   if (Panel::kHasMin) {
@@ -207,37 +229,42 @@ template <class Block>
 WEFT_INLINE FloatVector UnpackScale(const PanelHalves& halves,
                                     const uint8_t* meta, int k, int h,
                                     int part) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   const uint8_t* plane =
       meta + 16 * (k * Panel::kPlanes + h) + kPartLanes * part;
-  switch (Panel::kScales) {
-    case PanelScales::kSubScale:
-      return Multiply(halves.d, IntsToFloats(SignedToInts(plane)));
-    case PanelScales::kSubScaleMin:
-      return Multiply(halves.d, IntsToFloats(UnsignedToInts(plane)));
-    case PanelScales::kNibbleScaleMin:
-      return Multiply(halves.d, IntsToFloats(LowNibble(UnsignedToInts(plane))));
-    default:
-      return halves.d;
+  constexpr PanelScales scales = Panel::kScales;
+  if constexpr (scales == PanelScales::kHalf ||
+                scales == PanelScales::kHalfMin) {
+    return halves.d;
+  } else if constexpr (scales == PanelScales::kSubScale) {
+    return Multiply(halves.d, IntsToFloats(SignedToInts(plane)));
+  } else if constexpr (scales == PanelScales::kSubScaleMin) {
+    return Multiply(halves.d, IntsToFloats(UnsignedToInts(plane)));
+  } else if constexpr (scales == PanelScales::kNibbleScaleMin) {
+    return Multiply(halves.d, IntsToFloats(LowNibble(UnsignedToInts(plane))));
+  } else {
+    static_assert(scales == PanelScales::kPowerOfTwo, "unknown scales");
+    return HalfPowersOfTwo(UnsignedToInts(plane));
   }
 }
 
-// Minus the minimum, likewise.
+// Minus the minimum, likewise, of formats that have one.
 template <class Block>
 WEFT_INLINE FloatVector UnpackNegativeMin(const PanelHalves& halves,
                                           const uint8_t* meta, int k, int h,
                                           int part) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   const uint8_t* plane =
       meta + 16 * (k * Panel::kPlanes + h) + kPartLanes * part;
-  switch (Panel::kScales) {
-    case PanelScales::kSubScaleMin:
-      return Multiply(halves.added, IntsToFloats(UnsignedToInts(plane + 16)));
-    case PanelScales::kNibbleScaleMin:
-      return Multiply(halves.added,
-                      IntsToFloats(HighNibble(UnsignedToInts(plane))));
-    default:
-      return halves.added;
+  if constexpr (Panel::kScales == PanelScales::kSubScaleMin) {
+    return Multiply(halves.added, IntsToFloats(UnsignedToInts(plane + 16)));
+  } else if constexpr (Panel::kScales == PanelScales::kNibbleScaleMin) {
+    return Multiply(halves.added,
+                    IntsToFloats(HighNibble(UnsignedToInts(plane))));
+  } else {
+    static_assert(Panel::kScales == PanelScales::kHalfMin || !Panel::kHasMin,
+                  "unknown minimum");
+    return halves.added;
   }
 }
 
@@ -254,7 +281,7 @@ struct UnpackedPair {
 template <class Block>
 WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
                                   uint8_t* bytes, float* scales) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   constexpr int per_32 = Panel::kScalesPer32;
   for (int part = 0; part < kParts; ++part) {
     const PanelHalves halves = LoadHalves<Block>(meta, part);
@@ -284,7 +311,7 @@ template <class Block>
 __attribute__((noinline)) UnpackedPair UnpackPair(const uint8_t* const panel[2],
                                                   int64_t depth,
                                                   uint8_t* scratch) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   float* scales =
       reinterpret_cast<float*>(scratch + 2 * UnpackedQuantBytes<Block>(depth));
   UnpackedPair pair;

@@ -62,6 +62,13 @@ WEFT_INLINE FloatVector IntsToFloats(IntVector a) { return vcvtq_f32_s32(a); }
 WEFT_INLINE FloatVector Multiply(FloatVector a, FloatVector b) {
   return vmulq_f32(a, b);
 }
+WEFT_INLINE FloatVector HalfPowersOfTwo(IntVector e) {
+  const int32x4_t one = vdupq_n_s32(1);
+  const int32x4_t normal = vshlq_n_s32(vsubq_s32(e, one), 23);
+  const int32x4_t subnormal =
+      vshlq_n_s32(vaddq_s32(vminq_s32(e, one), one), 21);
+  return vreinterpretq_f32_s32(vmaxq_s32(normal, subnormal));
+}
 WEFT_INLINE FloatVector Negate(FloatVector a) { return vnegq_f32(a); }
 
 }  // namespace

@@ -34,8 +34,8 @@ struct ProductKind {
 
 template <class Block>
 using ProductKindOf =
-    ProductKind<Panel16<Block>::kScalesPer32, Panel16<Block>::kHasMin,
-                Panel16<Block>::kOffset, Panel16<Block>::kMaxByte>;
+    ProductKind<BlockFormat<Block>::kScalesPer32, BlockFormat<Block>::kHasMin,
+                BlockFormat<Block>::kOffset, BlockFormat<Block>::kMaxByte>;
 
 }  // namespace
 }  // namespace weft

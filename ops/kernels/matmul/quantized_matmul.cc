@@ -1,4 +1,4 @@
-// One macro line per kernel family, expanded for every weight type.
+// One line per kernel, for every weight type.
 
 #include "ops/kernels/matmul/quantized_matmul.h"
 
@@ -8,110 +8,74 @@
 namespace weft {
 namespace {
 
-#if defined(__x86_64__) || defined(__aarch64__)
+using Table = std::vector<MatmulKernel>;
 
-int64_t NoScratch(int64_t) { return 0; }
+#if defined(__x86_64__) || defined(__aarch64__)
 
 // Four unpacked panels: kGateQuantize finishes them together.
 template <class Block>
-int64_t PrefillScratch(int64_t depth) {
+int64_t UnpackedScratch(int64_t depth) {
   return 2 * UnpackedPairBytes<Block>(depth);
 }
 
-// Lower-case type names for kernel names.
-#define WEFT_NAME_Q4_0 "q4_0"
-#define WEFT_NAME_Q4_1 "q4_1"
-#define WEFT_NAME_Q5_0 "q5_0"
-#define WEFT_NAME_Q5_1 "q5_1"
-#define WEFT_NAME_Q8_0 "q8_0"
-#define WEFT_NAME_Q2_K "q2_k"
-#define WEFT_NAME_Q3_K "q3_k"
-#define WEFT_NAME_Q4_K "q4_k"
-#define WEFT_NAME_Q5_K "q5_k"
-#define WEFT_NAME_Q6_K "q6_k"
-#define WEFT_NAME_IQ4_NL "iq4_nl"
-#define WEFT_NAME_IQ4_XS "iq4_xs"
+#define WEFT_KERNEL(TILE, ISA, LAYOUT, ...) \
+  table.push_back({.weight = weight,        \
+                   .tile = TILE,            \
+                   .isa = Isa::ISA,         \
+                   .layout = LAYOUT,        \
+                   __VA_ARGS__})
 
-#define WEFT_KERNEL(TYPE, TILE, ISA, LAYOUT, ISA_ID, MAX_ROWS, FUNCTION, \
-                    SCRATCH)                                             \
-  {"matmul_" WEFT_NAME_##TYPE "_" TILE "_" ISA,                          \
-   DType::k##TYPE,                                                       \
-   LAYOUT,                                                               \
-   ISA_ID,                                                               \
-   1,                                                                    \
-   MAX_ROWS,                                                             \
-   FUNCTION<Block##TYPE>,                                                \
-   SCRATCH},
-
-#define WEFT_FEW_ON(T, ISA, ID)                                          \
-  WEFT_KERNEL(T, "6x16", ISA, "panel16", Isa::k##ID, kPackedRowsOfBytes, \
-              MatmulPanel16##ID, NoScratch)
-#define WEFT_ANY_ON(T, ISA, ID)                                \
-  WEFT_KERNEL(T, "6x32", ISA, "panel16", Isa::k##ID, kAnyRows, \
-              MatmulPanel16##ID, PrefillScratch<Block##T>)
-
+// Limits of rows were measured on AVX-512 VNNI, and on AVX2 for the loops over
+// unpacked bytes that the others share (benchmarks/NOTES.md).
+template <class Block>
+void AddKernels(DType weight, Table& table) {
+  constexpr auto scratch = UnpackedScratch<Block>;
+  // clang-format off
 #if defined(__x86_64__)
+  constexpr int64_t few = BlockFormat<Block>::kBlocks > 1 ? 3 : 2;
+  WEFT_KERNEL("3x16", kAvx512Vnni, "panel16", .max_rows = few, .run = Panel16SingleAvx512Vnni<Block>);
+  WEFT_KERNEL("6x32", kAvx512Vnni, "panel16", .max_rows = 32, .run = Panel16PackedAvx512Vnni<Block>);
+  WEFT_KERNEL("6x32_unpacked", kAvx512Vnni, "panel16", .run = Panel16UnpackedAvx512Vnni<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("6x16", kAvx512, "panel16", .max_rows = 8, .run = Panel16SingleAvx512<Block>);
+  WEFT_KERNEL("6x32_unpacked", kAvx512, "panel16", .run = Panel16UnpackedAvx512<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("6x16", kAvx2Vnni, "panel16", .max_rows = 8, .run = Panel16SingleAvx2Vnni<Block>);
+  WEFT_KERNEL("6x32_unpacked", kAvx2Vnni, "panel16", .run = Panel16UnpackedAvx2Vnni<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("6x16", kAvx2, "panel16", .max_rows = 8, .run = Panel16SingleAvx2<Block>);
+  WEFT_KERNEL("6x32_unpacked", kAvx2, "panel16", .run = Panel16UnpackedAvx2<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("rows", kAvx2, "rows", .run = MatmulRowsAvx2<Block>);
+#else
+  WEFT_KERNEL("6x16", kNeonI8mm, "panel16", .max_rows = 8, .run = Panel16SingleNeonI8mm<Block>);
+  WEFT_KERNEL("6x32_unpacked", kNeonI8mm, "panel16", .run = Panel16UnpackedNeonI8mm<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("6x16", kNeonDot, "panel16", .max_rows = 8, .run = Panel16SingleNeonDot<Block>);
+  WEFT_KERNEL("6x32_unpacked", kNeonDot, "panel16", .run = Panel16UnpackedNeonDot<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("6x16", kNeon, "panel16", .max_rows = 8, .run = Panel16SingleNeon<Block>);
+  WEFT_KERNEL("6x32_unpacked", kNeon, "panel16", .run = Panel16UnpackedNeon<Block>, .thread_scratch = scratch);
+  WEFT_KERNEL("rows", kNeon, "rows", .run = MatmulRowsNeon<Block>);
+#endif
+  // clang-format on
+}
 
-#define WEFT_FEW_AVX512VNNI(T)                                      \
-  WEFT_KERNEL(T, "6x16", "avx512vnni", "panel16", Isa::kAvx512Vnni, \
-              kPackedRowsVnni512, MatmulPanel16Avx512Vnni, NoScratch)
-#define WEFT_AVX512VNNI(T)                                                    \
-  WEFT_KERNEL(T, "6x32", "avx512vnni", "panel16", Isa::kAvx512Vnni, kAnyRows, \
-              MatmulPanel16Avx512Vnni, PrefillScratch<Block##T>)
-#define WEFT_FEW_AVX512(T) WEFT_FEW_ON(T, "avx512", Avx512)
-#define WEFT_AVX512(T) WEFT_ANY_ON(T, "avx512", Avx512)
-#define WEFT_FEW_AVX2VNNI(T) WEFT_FEW_ON(T, "avx2vnni", Avx2Vnni)
-#define WEFT_AVX2VNNI(T) WEFT_ANY_ON(T, "avx2vnni", Avx2Vnni)
-#define WEFT_FEW_AVX2(T) WEFT_FEW_ON(T, "avx2", Avx2)
-#define WEFT_AVX2(T) WEFT_ANY_ON(T, "avx2", Avx2)
-#define WEFT_ROWS_AVX2(T)                                                      \
-  WEFT_KERNEL(T, "rows", "avx2", "rows", Isa::kAvx2, kAnyRows, MatmulRowsAvx2, \
-              NoScratch)
+#undef WEFT_KERNEL
 
-constexpr MatmulKernel kTable[] = {
-    WEFT_FOR_EACH_QUANTIZED_TYPE(
-        WEFT_FEW_AVX512VNNI) WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512VNNI)
-        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX512)
-            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX512)
-                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2VNNI)
-                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2VNNI)
-                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_AVX2)
-                            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_AVX2)
-                                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_AVX2)};
+Table MakeTable() {
+  Table table;
+#define WEFT_ADD(TYPE, ...) AddKernels<Block##TYPE>(DType::k##TYPE, table);
+  WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ADD)
+#undef WEFT_ADD
+  return table;
+}
 
 #else
 
-#define WEFT_FEW_NEONI8MM(T) WEFT_FEW_ON(T, "neoni8mm", NeonI8mm)
-#define WEFT_NEONI8MM(T) WEFT_ANY_ON(T, "neoni8mm", NeonI8mm)
-#define WEFT_FEW_NEONDOT(T) WEFT_FEW_ON(T, "neondot", NeonDot)
-#define WEFT_NEONDOT(T) WEFT_ANY_ON(T, "neondot", NeonDot)
-#define WEFT_FEW_NEON(T) WEFT_FEW_ON(T, "neon", Neon)
-#define WEFT_NEON(T) WEFT_ANY_ON(T, "neon", Neon)
-#define WEFT_ROWS_NEON(T)                                                      \
-  WEFT_KERNEL(T, "rows", "neon", "rows", Isa::kNeon, kAnyRows, MatmulRowsNeon, \
-              NoScratch)
-
-constexpr MatmulKernel kTable[] = {
-    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEONI8MM)
-        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONI8MM)
-            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEONDOT)
-                WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEONDOT)
-                    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_FEW_NEON)
-                        WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_NEON)
-                            WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROWS_NEON)};
-
-#endif
+Table MakeTable() { return {}; }
 
 #endif
 
 }  // namespace
 
 absl::Span<const MatmulKernel> QuantizedMatmulKernels() {
-#if defined(__x86_64__) || defined(__aarch64__)
-  return kTable;
-#else
-  return {};
-#endif
+  static const auto* table = new Table(MakeTable());
+  return *table;
 }
 
 }  // namespace weft

@@ -1,13 +1,13 @@
 // Matmul on weights as they stand in the file: rows of GGUF blocks.
 //
 // Used when packing is switched off and as the plain partner that packed
-// kernels are compared with. Each block is decoded once (decode_block.h) for up
-// to 60 rows of x. Order of summation as in matmul.h, so results are
+// kernels are compared with. Each block is decoded once (ops/formats/format.h)
+// for up to 60 rows of x. Order of summation as in matmul.h, so results are
 // bit-identical to the packed kernels. For the gate epilogues rows of gate and
 // up alternate in sixteens, as panels do, and fill them.
 #pragma once
 
-#include "ops/kernels/decode_block.h"
+#include "ops/formats/formats.h"
 #include "ops/kernels/matmul/matmul.h"
 #include "ops/kernels/matmul/panel_epilogue.h"
 #include "ops/kernels/quantized_rows.h"
@@ -64,7 +64,7 @@ WEFT_INLINE void DotHalves(const int16_t* w, const int8_t* x, int32_t dot[2]) {
 template <class Block>
 WEFT_INLINE void AddBlock(const WideBlock& w, const uint8_t* x, int rows,
                           float* sums) {
-  using Traits = BlockTraits<Block>;
+  using Traits = BlockFormat<Block>;
   const int8_t* q = reinterpret_cast<const int8_t*>(x);
   const float* x_scale = reinterpret_cast<const float*>(x + 32 * rows);
   const float* scaled_sum = x_scale + rows;
@@ -100,7 +100,7 @@ WEFT_INLINE void AddBlock(const WideBlock& w, const uint8_t* x, int rows,
 template <class Block>
 void SumRow(const MatmulArgs& args, int64_t n, int64_t first, int rows,
             float* sums) {
-  const int64_t row_blocks = args.depth / BlockTraits<Block>::kElements;
+  const int64_t row_blocks = args.depth / BlockFormat<Block>::kColumns;
   const Block* w = reinterpret_cast<const Block*>(args.weight) + n * row_blocks;
   const uint8_t* x =
       QuantizedTile(const_cast<void*>(args.x), args.depth, first);

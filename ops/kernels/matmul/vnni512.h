@@ -111,7 +111,7 @@ class UnpackedWeights {
 // As packed: unpacked in registers.
 template <class Block>
 class PackedWeights {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   static constexpr int kGroups = 8 / Panel::kScalesPer32;
 
  public:
@@ -285,7 +285,7 @@ constexpr int64_t kPrefetchAhead = 4096;
 template <class Block, int rows>
 __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
                                         const uint8_t* x, float* out) {
-  using Panel = Panel16<Block>;
+  using Panel = BlockFormat<Block>;
   constexpr int per_32 = Panel::kScalesPer32;
   constexpr int groups = 8 / per_32;
   constexpr int stream_bytes = Panel::kQuantsFirst
@@ -367,7 +367,7 @@ WEFT_INLINE void TileOfRows(const TileCall& call, int rows) {
 struct Vnni512Kernels {
   template <class Block>
   static void Tile(const TileCall& call, int rows) {
-    using Panel = Panel16<Block>;
+    using Panel = BlockFormat<Block>;
     TileOfRows<
         UnpackedWeights<Panel::kScalesPer32, Panel::kHasMin, Panel::kOffset>>(
         call, rows);
@@ -377,13 +377,7 @@ struct Vnni512Kernels {
     TileOfRows<PackedWeights<Block>>(call, rows);
   }
 
-  // kernel_bench, 1 to 32 rows.
-  static constexpr int64_t kPackedRows = kPackedRowsVnni512;
-  template <class Block>
-  static constexpr int64_t FewRows() {
-    return Panel16<Block>::kBlocks > 1 ? 3 : 2;
-  }
-
+  // Up to 3 rows.
   template <class Block>
   static void Panel(const uint8_t* panel, int64_t depth, const uint8_t* x,
                     int rows, float* sums) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "benchmarks/kernels/kernel_cases.h"
 #include "benchmarks/kernels/kernel_operands.h"
 #include "graph/text_format.h"
+#include "ops/experts.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/kernels/quantized_rows.h"
 #include "ops/op_table.h"
@@ -283,6 +285,34 @@ TEST_P(EveryKernel, IsNearItsReferenceWithTheBitsOfItsSummationOrder) {
         EXPECT_EQ(bits, whole) << "other bits than " << first;
         if (HasFailure()) return;  // one is enough to read
       }
+    }
+  }
+}
+
+// Or a type or an attribute that was forgotten in a list would run, slowly, on
+// the reference.
+TEST(EveryCase, HasAKernelWhereItsOpHas) {
+  if (kLeastIsa == Isa::kRef) GTEST_SKIP() << "kernels of another processor";
+  std::set<std::string> ops;
+  for (const auto& row : AllKernels()) {
+    if (row->name() != row->op() + "_ref") ops.insert(row->op());
+  }
+  for (const auto& row : AllKernels()) {
+    if (row->name() != row->op() + "_ref" || ops.count(row->op()) == 0) {
+      continue;
+    }
+    std::string why;
+    const CaseSizes sizes = {256, 128, 4, 2, 32, 64};
+    for (const KernelCase& one : CasesOf(*row, 7, sizes, &why)) {
+      const Node& node = one.graph.node(one.graph.order().back());
+      // Weights are laid out for the kernels that there are, not the other way.
+      if (node.inputs.size() > 1 && IsProduct(node) &&
+          !one.graph.value(node.inputs[1]).type.layout.empty()) {
+        continue;
+      }
+      EXPECT_NE(ChooseKernel({one.graph, node, {kLeastIsa}}).row, row.get())
+          << one.name << ":\n"
+          << Dump(one.graph);
     }
   }
 }

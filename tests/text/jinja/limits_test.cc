@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/text/test_vocabulary.h"
@@ -55,6 +56,33 @@ TEST(JinjaLimits, NestedSourceIsRefused) {
   EXPECT_TRUE(
       RunTemplate("{% if 0 %}" + Repeat("{% elif 0 %}", 10000) + "{% endif %}")
           .ok());
+}
+
+TEST(JinjaLimits, EachMessageMayLookAtAllOthers) {
+  for (const int messages : {10, 730, 1500}) {
+    Json x = Json::array();
+    for (int i = 0; i < messages; ++i) x.push_back("hi");
+    EXPECT_TRUE(
+        RunTemplate("{% for m in x %}{% for n in x %}{% endfor %}{% endfor %}",
+                    x)
+            .ok());
+  }
+}
+
+TEST(JinjaFilters, WhatIsFalseHoldsNothingToChooseFrom) {
+  for (const char* filter :
+       {"select", "reject", "selectattr('a')", "rejectattr('a')",
+        "map('upper')", "map(attribute='a')", "map"}) {
+    const std::string list = absl::StrCat("x | ", filter, " | list | length");
+    for (const Json& x : {Json(), Json(0), Json(false), Json("")}) {
+      EXPECT_TRUE(
+          RunTemplate(
+              absl::StrCat("{% if ", list, " %}{{ 1 // 0 }}{% endif %}"), x)
+              .ok())
+          << filter << x;
+    }
+    EXPECT_FALSE(RunTemplate(absl::StrCat("{{ ", list, " }}"), 1).ok());
+  }
 }
 
 TEST(JinjaLimits, EndlessWorkIsRefused) {

@@ -45,13 +45,38 @@ TEST(Attention, IsNearDoublePrecision) {
   }
 }
 
-TEST(Attention, SurvivesScoresOfHundreds) {
+TEST(Attention, IsNearDoublePrecisionForScoresOfAnySize) {
   std::mt19937 random(2);
+  for (const AttentionShape& shape : kShapes) {
+    for (const float size : kLargeQueries) {
+      std::unique_ptr<Problem> problem = Mixed(shape, random, size);
+      for (const AttentionVariant& variant : kAttentionVariants) {
+        problem->variant = variant;
+        const RandomMatrix first =
+            problem->Run(Find(KernelsHere()[0]->fused, problem->shape.type));
+        for (const AttentionKernels* kernels : KernelsHere()) {
+          RandomMatrix y =
+              problem->Run(Find(kernels->fused, problem->shape.type));
+          EXPECT_TRUE(y.SameBits(first));
+          // What the scores' own rounding leaves of near ties.
+          problem->ExpectNearReference(y, 0.1);
+        }
+      }
+    }
+  }
+}
+
+// Products with scale * log2(e) overflow; the keys' order must not be lost.
+TEST(Attention, TellsScoresNearTheLargestFloatApart) {
+  std::mt19937 random(9);
   for (const AttentionKernels* kernels : KernelsHere()) {
-    Problem problem({KvType::kF32, 2, 1, 64, 32}, {150}, {149, 10}, {0, 0},
-                    random, 300.0f);
+    Problem problem({KvType::kF32, 1, 1, 1, 16}, {70}, {69}, {0}, random);
+    for (int32_t i = 0; i < 70; ++i) {
+      problem.WriteEverywhere(i, i == 3 ? 1.0f : -1.0f + i / 100.0f);
+    }
+    problem.q.at(0, 0) = 3.4e38f;
     RandomMatrix y = problem.Run(Find(kernels->fused, problem.shape.type));
-    for (int64_t i = 0; i < 64; ++i) EXPECT_TRUE(std::isfinite(y.at(0, i)));
+    for (int64_t i = 0; i < 16; ++i) EXPECT_EQ(y.at(0, i), 1.0f);
   }
 }
 

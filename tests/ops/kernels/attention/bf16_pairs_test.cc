@@ -58,6 +58,21 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionOfRoundedQueries) {
   }
 }
 
+TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionForScoresOfAnySize) {
+  std::mt19937 random(9);
+  for (const AttentionShape& shape : kShapes) {
+    for (const float size : kLargeQueries) {
+      std::unique_ptr<Problem> problem = Mixed(shape, random, size);
+      RoundQueries(problem.get());
+      for (const AttentionVariant& variant : kAttentionVariants) {
+        problem->variant = variant;
+        RandomMatrix y = problem->Run(AttentionBf16Pairs);
+        problem->ExpectNearReference(y, 0.1);
+      }
+    }
+  }
+}
+
 TEST_F(AttentionBf16PairsTest, GivesTheSameBitsForEverySplit) {
   std::mt19937 random(2);
   for (const AttentionShape& shape : kShapes) {

@@ -113,7 +113,7 @@ MatmulArgs Args(RandomMatrix& x, const Weight& w, bool packed,
 // Panels [0, all) in pieces of `step`.
 void RunAll(const MatmulKernel& kernel, const MatmulArgs& args, int64_t step) {
   const int64_t panels = (args.weight_rows + 15) / 16;
-  const int64_t bytes = kernel.thread_scratch_bytes(args.depth);
+  const int64_t bytes = kernel.ThreadScratchBytes(args.depth);
   std::vector<uint8_t> scratch(static_cast<size_t>(bytes) + 64, 0xff);
   uint8_t* aligned =
       scratch.data() +
@@ -158,7 +158,7 @@ TEST(DenseMatmul, SumsInTheOrderThatTheHeaderStates) {
           RunAll(kernel, Args(x, w, packed, y), step);
           for (int64_t r = 0; r < s.m; ++r) {
             for (int64_t n = 0; n < s.n; ++n) {
-              ASSERT_EQ(y.at(r, n), InOrder(x, w, r, n)) << kernel.name;
+              ASSERT_EQ(y.at(r, n), InOrder(x, w, r, n)) << kernel.name();
             }
           }
           EXPECT_TRUE(y.PaddingUntouched());
@@ -302,7 +302,7 @@ TEST(WidenedMatmul, SumsDequantizedWeightsInTheSameOrder) {
       RunAll(kernel, Args(x, w, false, y), 2);
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t n = 0; n < 40; ++n) {
-          ASSERT_EQ(y.at(r, n), InOrder(x, w, r, n)) << kernel.name;
+          ASSERT_EQ(y.at(r, n), InOrder(x, w, r, n)) << kernel.name();
           ASSERT_TRUE(std::isfinite(y.at(r, n)));
         }
       }

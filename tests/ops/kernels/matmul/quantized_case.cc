@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/kernels/decode_block.h"
+#include "ops/formats/formats.h"
 #include "ops/kernels/matmul/pack.h"
 #include "ops/kernels/quantized_rows.h"
 
@@ -26,10 +26,18 @@ void SetSecondHalf(BlockQ4_K* block, uint16_t half) { block->dmin = half; }
 void SetSecondHalf(BlockQ5_K* block, uint16_t half) { block->dmin = half; }
 
 template <class Block>
+void SetFirstHalf(Block* block, uint16_t half) {
+  block->d = half;
+}
+void SetFirstHalf(BlockMXFP4* block, uint16_t half) {
+  block->e = static_cast<uint8_t>(120 + half % 4);
+}
+
+template <class Block>
 void SetHalves(uint8_t* p, uint16_t d, uint16_t second) {
   Block block;
   std::memcpy(&block, p, sizeof(block));
-  block.d = d;
+  SetFirstHalf(&block, d);
   SetSecondHalf(&block, second);
   std::memcpy(p, &block, sizeof(block));
 }
@@ -45,22 +53,13 @@ struct TypeFunctions {
 template <class Block>
 constexpr TypeFunctions FunctionsFor(DType type) {
   return {type, Decode<Block>, SetHalves<Block>,
-          BlockTraits<Block>::kScalesPer32, BlockTraits<Block>::kHasMin};
+          BlockFormat<Block>::kScalesPer32, BlockFormat<Block>::kHasMin};
 }
 
 constexpr TypeFunctions kTypes[] = {
-    FunctionsFor<BlockQ4_0>(DType::kQ4_0),
-    FunctionsFor<BlockQ4_1>(DType::kQ4_1),
-    FunctionsFor<BlockQ5_0>(DType::kQ5_0),
-    FunctionsFor<BlockQ5_1>(DType::kQ5_1),
-    FunctionsFor<BlockQ8_0>(DType::kQ8_0),
-    FunctionsFor<BlockQ2_K>(DType::kQ2_K),
-    FunctionsFor<BlockQ3_K>(DType::kQ3_K),
-    FunctionsFor<BlockQ4_K>(DType::kQ4_K),
-    FunctionsFor<BlockQ5_K>(DType::kQ5_K),
-    FunctionsFor<BlockQ6_K>(DType::kQ6_K),
-    FunctionsFor<BlockIQ4_NL>(DType::kIQ4_NL),
-    FunctionsFor<BlockIQ4_XS>(DType::kIQ4_XS),
+#define WEFT_ROW(TYPE, ...) FunctionsFor<Block##TYPE>(DType::k##TYPE),
+    WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROW)
+#undef WEFT_ROW
 };
 
 const TypeFunctions& Of(DType type) {

@@ -49,10 +49,10 @@ void RunSplit(const MatmulKernel& kernel, const MatmulArgs& args,
       args.epilogue == MatmulEpilogue::kGateQuantize) {
     panels = 2 * ((args.weight_rows / 2 + 15) / 16);
   }
-  AlignedBytes scratch(kernel.thread_scratch_bytes(args.depth));
+  AlignedBytes scratch(kernel.ThreadScratchBytes(args.depth));
   if (split >= panels) split = 0;
   if (split > 0) kernel.run(args, 0, split, scratch.data());
-  std::memset(scratch.data(), 0xff, kernel.thread_scratch_bytes(args.depth));
+  std::memset(scratch.data(), 0xff, kernel.ThreadScratchBytes(args.depth));
   kernel.run(args, split, panels, scratch.data());
 }
 
@@ -215,6 +215,7 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
 TEST_P(QuantizedMatmul, ExtremeQuantsAreExact) {
   const MatmulKernel& kernel = GetParam();
   std::mt19937 random(13);
+  const int64_t m = std::min<int64_t>(6, kernel.max_rows);
   const int64_t n = 16, depth = 9 * Info(kernel.weight).block_elements;
   for (int fill : {0x00, 0xff, 0x80, 0x7f, 0x88, 0x0f, 0xf0}) {
     const Weight weight(kernel.weight,
@@ -222,17 +223,17 @@ TEST_P(QuantizedMatmul, ExtremeQuantsAreExact) {
                                      static_cast<uint8_t>(fill), random),
                         n, depth);
     for (int pattern = 0; pattern < 3; ++pattern) {
-      std::vector<float> x(6 * depth);
+      std::vector<float> x(m * depth);
       for (size_t i = 0; i < x.size(); ++i) {
         x[i] = pattern == 0 || (pattern == 2 && i % 2 == 0) ? 127.0f : -127.0f;
       }
       const auto want =
-          ReferenceSums(kernel.weight, weight.file, n, x, 6, depth);
-      AlignedBytes quantized = QuantizeRows(x, 6, depth);
-      std::vector<float> y(6 * n);
+          ReferenceSums(kernel.weight, weight.file, n, x, m, depth);
+      AlignedBytes quantized = QuantizeRows(x, m, depth);
+      std::vector<float> y(m * n);
       MatmulArgs args = {};
       args.x = quantized.data();
-      args.rows = 6;
+      args.rows = m;
       args.depth = depth;
       args.weight = weight.For(kernel);
       args.weight_rows = n;
@@ -294,7 +295,8 @@ TEST_P(QuantizedMatmul, KnownIntegerDotsAreExact) {
 TEST_P(QuantizedMatmul, StaysNearTheExactSum) {
   const MatmulKernel& kernel = GetParam();
   std::mt19937 random(14);
-  const int64_t n = 32, depth = 2048, m = 6;
+  const int64_t n = 32, depth = 2048;
+  const int64_t m = std::min<int64_t>(6, kernel.max_rows);
   const Weight weight(kernel.weight,
                       RandomWeight(kernel.weight, n, depth, random), n, depth);
   const std::vector<float> x = RandomFloats(m, depth, random);
@@ -344,14 +346,14 @@ TEST_P(QuantizedMatmul, NotANumberIsNotLost) {
 INSTANTIATE_TEST_SUITE_P(
     Kernels, QuantizedMatmul, ::testing::ValuesIn(RunnableKernels()),
     [](const ::testing::TestParamInfo<MatmulKernel>& info) {
-      return std::string(info.param.name);
+      return info.param.name();
     });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(QuantizedMatmul);
 
 TEST(QuantizedMatmulTable, NamesAreUniqueAndSayTypeAndIsa) {
   std::set<std::string> names;
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
-    const std::string name = kernel.name;
+    const std::string name = kernel.name();
     EXPECT_TRUE(names.insert(name).second) << name;
     EXPECT_EQ(0u, name.find("matmul_" + std::string(Info(kernel.weight).name)))
         << name;
@@ -386,8 +388,8 @@ TEST(QuantizedMatmulTable, EveryTypeIsServedFromTheLeastUp) {
     }
   }
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
-    EXPECT_FALSE(Includes(Isa::kRef, kernel.isa)) << kernel.name;
-    EXPECT_FALSE(Includes(elsewhere, kernel.isa)) << kernel.name;
+    EXPECT_FALSE(Includes(Isa::kRef, kernel.isa)) << kernel.name();
+    EXPECT_FALSE(Includes(elsewhere, kernel.isa)) << kernel.name();
   }
 }
 

@@ -1,0 +1,73 @@
+// Files that never stand half-written: every file that weft writes goes through
+// here.
+//
+// Idea: a file is written under a random name beside its place, created anew
+// (never through a link that somebody planted), made durable, and renamed. Its
+// writer holds a lock on it (flock), which ends with the process however that
+// ends; so what a dead process left is known without its number, also between
+// containers that share a folder, and the next writer of the same file removes
+// it.
+//
+// Limits: where a file system has no locks nothing is ever taken for left
+// behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace weft {
+
+// A file that is written in any order, by several threads if one likes, and
+// appears under its name only when it is complete.
+//
+// Written, not mapped: a page that is written through a mapping is first
+// cleared by the system, which takes as long as all the rest. Movable; nothing
+// is left behind unless Commit succeeds.
+class OutputFile {
+ public:
+  // Creates an empty file beside `path`, whose links are followed: a link stays
+  // a link. Errors name the file or folder that failed and the system's reason;
+  // directories, devices, pipes and sockets are refused.
+  static absl::StatusOr<OutputFile> Create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) = delete;
+  ~OutputFile();
+
+  // To this size; what was never written reads as zeros and takes no space
+  // where the file system knows holes. Errors: a limit of the system.
+  absl::Status Resize(int64_t bytes) const;
+
+  // Thread-safe for parts that do not overlap. Errors: a full disk.
+  absl::Status Write(int64_t offset, absl::Span<const uint8_t> part) const;
+
+  // Puts the file in the place of `path`, durably; nothing may be written
+  // afterwards.
+  absl::Status Commit();
+
+ private:
+  OutputFile() = default;
+  absl::Status Open();
+
+  std::string target_, temporary_;  // temporary_ is empty when there is none
+  int file_ = -1;
+  int slot_ = -1;  // of the names that RemoveTemporaryFiles knows
+};
+
+// The whole of `content`. A device, a pipe or a socket takes the bytes as they
+// come.
+absl::Status WriteFile(const std::string& path, absl::string_view content);
+
+// The error of the functions above that can be known before there is anything
+// to write.
+absl::Status CheckCanWrite(const std::string& path);
+
+// For signal handlers, before the process ends: removes the files that are
+// being written.
+void RemoveTemporaryFiles();
+
+}  // namespace weft
