@@ -135,6 +135,14 @@ absl::Status Attributes::Set(absl::string_view op, absl::string_view name,
                                   absl::StrJoin(schema_, ", ", name_of)));
 }
 
+absl::Status Attributes::Replace(absl::string_view op, absl::string_view name,
+                                 AttributeValue value) {
+  for (size_t i = 0; i < schema_.size(); ++i) {
+    if (name == schema_[i].name) values_[i] = std::nullopt;
+  }
+  return Set(op, name, std::move(value));
+}
+
 absl::Status Attributes::Check(absl::string_view op) const {
   for (size_t i = 0; i < schema_.size(); ++i) {
     if (values_[i]) {

@@ -209,25 +209,21 @@ class Attributes {
 
   absl::Span<const AttributeSchema> schema() const { return schema_; }
 
-  // By name, for what is to be read by field instead.
-  bool Has(absl::string_view name) const { return Find(name) != nullptr; }
-  int64_t Int(absl::string_view name, int64_t otherwise = 0) const {
-    const AttributeValue* value = Find(name);
-    return value != nullptr ? std::get<int64_t>(*value) : otherwise;
-  }
-  double Float(absl::string_view name, double otherwise = 0) const {
-    const AttributeValue* value = Find(name);
-    return value != nullptr ? std::get<double>(*value) : otherwise;
-  }
-  std::string String(absl::string_view name) const {
-    const AttributeValue* value = Find(name);
-    return value != nullptr ? std::get<std::string>(*value) : "";
+  // The value that stands at the node; null when it is absent.
+  const AttributeValue* Find(absl::string_view name) const {
+    for (size_t i = 0; i < schema_.size(); ++i) {
+      if (name == schema_[i].name && values_[i]) return &*values_[i];
+    }
+    return nullptr;
   }
 
   // Errors name the op, the attribute and what it may be: one that the op does
   // not have, one that is set already, a wrong type. Ranges are the verifier's.
   absl::Status Set(absl::string_view op, absl::string_view name,
                    AttributeValue value);
+  // A value in place of the one that is there, or none; the rest as Set.
+  absl::Status Replace(absl::string_view op, absl::string_view name,
+                       AttributeValue value);
   // What is absent and must not be, or out of range.
   absl::Status Check(absl::string_view op) const;
 
@@ -245,12 +241,6 @@ class Attributes {
   }
 
  private:
-  const AttributeValue* Find(absl::string_view name) const {
-    for (size_t i = 0; i < schema_.size(); ++i) {
-      if (name == schema_[i].name && values_[i]) return &*values_[i];
-    }
-    return nullptr;
-  }
   void Load(const void* fields);
   void Store(void* fields) const;
   void CheckSchema(absl::Span<const AttributeSchema> schema) const;

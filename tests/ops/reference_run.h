@@ -23,7 +23,7 @@ class ReferenceRun {
  public:
   // Lines of graph text; T, R and S are what `bounds` says.
   ReferenceRun(absl::string_view lines, Bounds bounds)
-      : ReferenceRun(Parse(absl::StrCat("graph test tokens<=", bounds.tokens,
+      : ReferenceRun(ParseGraph(absl::StrCat("graph test tokens<=", bounds.tokens,
                                         " rows<=", bounds.rows, " context<=",
                                         bounds.context, "\n", lines))
                          .value()) {}

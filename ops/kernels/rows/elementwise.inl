@@ -161,12 +161,12 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
 };
 
 constexpr UnaryKernel kUnaryKernels[] = {
-    {"scale", Scale, "factor"},
-    {"softcap", Softcap, "cap"},
+    {"scale", Scale},
+    {"softcap", Softcap},
     {"silu", SiluRows},
     {"sigmoid", SigmoidRows},
-    {"gelu", GeluRows, nullptr, "none"},
-    {"gelu", GeluTanhRows, nullptr, "tanh"},
+    {"gelu", GeluRows, "none"},
+    {"gelu", GeluTanhRows, "tanh"},
 };
 
 constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};
