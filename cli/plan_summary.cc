@@ -167,8 +167,8 @@ Json MemoryJson(const Plan& plan, int threads) {
           {"scratch", memory.thread_scratch * threads},
           {"tokenizer", memory.tokenizer},
           // One sequence, so tokens are chosen one at a time.
-          {"other", memory.program + memory.logits + memory.batching +
-                        memory.choosing},
+          {"other",
+           memory.program + memory.logits + memory.batching + memory.choosing},
           {"total", memory.peak(threads)}};
 }
 

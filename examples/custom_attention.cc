@@ -41,8 +41,7 @@ struct WindowedAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 constexpr AttributeSchema kAttributes[] = {
-    Field<&WindowedAttributes::heads>("heads", "of the query")
-        .From(1, 1 << 16),
+    Field<&WindowedAttributes::heads>("heads", "of the query").From(1, 1 << 16),
     Field<&WindowedAttributes::scale>("scale", "of scores").Above(0),
     Field<&WindowedAttributes::window>("window", "positions that a row sees")
         .From(1, int64_t{1} << 30),
@@ -65,7 +64,7 @@ absl::StatusOr<std::vector<ValueType>> Infer(const Graph& graph,
 
 // The slopes of the paper: 2^-8/n, 2^-16/n, ... for n heads.
 double Slope(const Node& node, int64_t head) {
-  const double heads = 
+  const double heads =
       static_cast<double>(node.attributes.As<WindowedAttributes>().heads);
   return node.attributes.As<WindowedAttributes>().slope *
          std::exp2(-8.0 * static_cast<double>(head + 1) / heads);
@@ -114,8 +113,8 @@ void Reference(const ReferenceCall& call) {
 
 // Numbers of the heaviest node: every row sees its whole window.
 int64_t Operations(const Graph& graph, const Node& node, const Bounds& bounds) {
-  const int64_t seen = std::min(
-      node.attributes.As<WindowedAttributes>().window, bounds.context);
+  const int64_t seen =
+      std::min(node.attributes.As<WindowedAttributes>().window, bounds.context);
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds) * seen;
 }
 
@@ -271,7 +270,7 @@ absl::Status UseWindowedAttention(Graph& graph, const PassOptions&) {
       return absl::FailedPreconditionError(
           node.name + ": attention in parts: leave fuse-attention on");
     }
-    if !(node.Is(kAttentionOp)) continue;
+    if (!node.Is(kAttentionOp)) continue;
     const auto attention = node.attributes.As<AttentionAttributes>();
     node.Become(kOp, WindowedAttributes{attention.heads, attention.scale,
                                         chosen.window, chosen.slope});

@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<float>> Run(std::string* kernel) {
   const Graph& planned = (*runner)->plan().buckets.front();
   for (NodeId id : planned.order()) {
     const Node& node = planned.node(id);
-    if absl::string_view((node.op->name) == "relu_squared") *kernel = node.kernel;
+    if (node.Is(kReluSquared)) *kernel = node.kernel;
   }
   const std::vector<float> x = {1, 2, -3, 1};  // two rows
   std::vector<float> y(4);

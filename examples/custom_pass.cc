@@ -35,7 +35,7 @@ absl::Status DropZeroBias(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if !(node.Is(kAddOp) || !IsZero(graph, node.inputs[1])) continue;
+    if (!node.Is(kAddOp) || !IsZero(graph, node.inputs[1])) continue;
     // An output is a node's own result: leave the add that makes one of what
     // is none itself.
     const ValueId sum = node.outputs[0], x = node.inputs[0];

@@ -51,17 +51,15 @@ std::string AttributeSchema::Wanted() const {
     case AttributeType::kText:
       return "a text in quotes";
     case AttributeType::kChoice:
-      return absl::StrCat("\"",
-                          absl::StrJoin(names, names + name_count, "\" or \""),
-                          "\"");
+      return absl::StrCat(
+          "\"", absl::StrJoin(names, names + name_count, "\" or \""), "\"");
     case AttributeType::kNumber:
       if (lowest == std::numeric_limits<double>::lowest()) {
         return "a finite number";
       }
-      return absl::StrCat(
-          "a finite number ",
-          above_lowest ? absl::StrCat("above ", lowest)
-                       : absl::StrCat("of at least ", lowest));
+      return absl::StrCat("a finite number ",
+                          above_lowest ? absl::StrCat("above ", lowest)
+                                       : absl::StrCat("of at least ", lowest));
     case AttributeType::kInteger:
       break;
   }

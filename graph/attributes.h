@@ -1,5 +1,5 @@
-// Named constants of a node, declared once: an op says which it has (name, type,
-// range, default), and a node keeps their values in that order.
+// Named constants of a node, declared once: an op says which it has (name,
+// type, range, default), and a node keeps their values in that order.
 //
 // An op's attributes are a plain struct, and a list that describes its fields:
 //
@@ -228,9 +228,9 @@ class Attributes {
   absl::Status Check(absl::string_view op) const;
 
   // Those that are not absent, in order of name.
-  void ForEach(const std::function<void(absl::string_view name,
-                                        const AttributeValue& value)>& call)
-      const;
+  void ForEach(
+      const std::function<void(absl::string_view name,
+                               const AttributeValue& value)>& call) const;
 
   bool operator==(const Attributes& other) const;
   bool operator<(const Attributes& other) const {

@@ -107,8 +107,8 @@ struct Node {
   // Where in the model it stands, e.g. "blk.0.attn_q"; for people, not for
   // code.
   std::string name;
-  // The kernel that runs it, set by choose-kernels (ops/kernels/kernel_table.h);
-  // empty before.
+  // The kernel that runs it, set by choose-kernels
+  // (ops/kernels/kernel_table.h); empty before.
   std::string kernel;
   bool erased = false;
   // Shared scratch memory in the arena, set by plan-buffers.

@@ -22,18 +22,18 @@ void Write(const ValueType& type, TypeProto* proto) {
 }
 
 void WriteAttributes(const Node& node, NodeProto* proto) {
-  ForEachAttribute(node, [&](absl::string_view name,
-                             const AttributeValue& value) {
-    AttributeProto* attribute = proto->add_attributes();
-    attribute->set_name(std::string(name));
-    if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-      attribute->set_integer(*integer);
-    } else if (const double* number = std::get_if<double>(&value)) {
-      attribute->set_number(*number);
-    } else {
-      attribute->set_text(std::get<std::string>(value));
-    }
-  });
+  ForEachAttribute(
+      node, [&](absl::string_view name, const AttributeValue& value) {
+        AttributeProto* attribute = proto->add_attributes();
+        attribute->set_name(std::string(name));
+        if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+          attribute->set_integer(*integer);
+        } else if (const double* number = std::get_if<double>(&value)) {
+          attribute->set_number(*number);
+        } else {
+          attribute->set_text(std::get<std::string>(value));
+        }
+      });
 }
 
 SourceProto::Kind KindOf(ValueKind kind) {

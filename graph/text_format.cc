@@ -54,7 +54,8 @@ std::string TypeText(const Value& value) {
 
 }  // namespace
 
-std::string FormatAttribute(absl::string_view name, const AttributeValue& value) {
+std::string FormatAttribute(absl::string_view name,
+                            const AttributeValue& value) {
   std::string text = absl::StrCat(name, "=");
   if (const int64_t* i = std::get_if<int64_t>(&value)) {
     absl::StrAppend(&text, *i);
@@ -81,10 +82,10 @@ std::string NodeLine(const Graph& graph, const Node& node,
     absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.inputs[i]));
   }
   absl::StrAppend(&line, ")");
-  ForEachAttribute(node, [&](absl::string_view name,
-                             const AttributeValue& value) {
-    absl::StrAppend(&line, " ", FormatAttribute(name, value));
-  });
+  ForEachAttribute(node,
+                   [&](absl::string_view name, const AttributeValue& value) {
+                     absl::StrAppend(&line, " ", FormatAttribute(name, value));
+                   });
   absl::StrAppend(&line, "  ");
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     absl::StrAppend(&line, i > 0 ? ", " : "",

@@ -120,9 +120,9 @@ class Verifier {
   }
 
   absl::Status CheckNode(NodeId id, const Node& node) {
-    const std::string where = node.name.empty()
-                                  ? absl::StrCat(node.op->name, " (node ", id, ")")
-                                  : absl::StrCat(node.op->name, " (", node.name, ")");
+    const std::string where =
+        node.name.empty() ? absl::StrCat(node.op->name, " (node ", id, ")")
+                          : absl::StrCat(node.op->name, " (", node.name, ")");
     for (ValueId input : node.inputs) {
       if (input < 0 || input >= graph_.value_count()) {
         return Illegal(where, absl::StrCat("no value ", input));

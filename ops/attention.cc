@@ -31,11 +31,12 @@ absl::Status CheckQuery(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   WEFT_RETURN_IF_ERROR(CheckHeads(graph, node, 1));
   const Shape& q = OperandType(graph, node, 0).shape;
-  const int64_t want =
-      node.attributes.As<AttentionAttributes>().heads * OperandType(graph, node, 1).shape[2].value;
+  const int64_t want = node.attributes.As<AttentionAttributes>().heads *
+                       OperandType(graph, node, 1).shape[2].value;
   if (q.rank() != 2 || q[1] != Dim::Number(want)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, ": query is ", q.ToString(), ", want ", want, " columns"));
+    return absl::InvalidArgumentError(absl::StrCat(node.op->name, ": query is ",
+                                                   q.ToString(), ", want ",
+                                                   want, " columns"));
   }
   return absl::OkStatus();
 }
@@ -44,7 +45,8 @@ absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
-                 Dim::Number(node.attributes.As<AttentionAttributes>().heads), Dim::Context()})};
+                 Dim::Number(node.attributes.As<AttentionAttributes>().heads),
+                 Dim::Context()})};
 }
 
 absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
@@ -81,9 +83,10 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
     return absl::InvalidArgumentError(
         "attention: keys and values differ in heads or type");
   }
-  return Types{FloatType(
-      {OperandType(graph, node, 0).shape[0],
-       Dim::Number(node.attributes.As<AttentionAttributes>().heads * values.shape[2].value)})};
+  return Types{
+      FloatType({OperandType(graph, node, 0).shape[0],
+                 Dim::Number(node.attributes.As<AttentionAttributes>().heads *
+                             values.shape[2].value)})};
 }
 
 // Scores of one row and head against positions 0 .. position: -inf before its

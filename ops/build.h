@@ -61,8 +61,7 @@ class GraphBuilder {
   ValueId KvWrite(ValueId state, ValueId x, ValueId positions,
                   ValueId sequence);
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
-                          ValueId sequence,
-                          const AttentionOptions& options);
+                          ValueId sequence, const AttentionOptions& options);
   ValueId Softmax(ValueId x);
   ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
                           ValueId sequence);

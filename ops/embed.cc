@@ -53,9 +53,11 @@ absl::StatusOr<Types> InferSlice(const Graph& graph, const Node& node) {
   const int64_t columns = shape[1].value;
   const auto [begin, size] = node.attributes.As<SliceAttributes>();
   if (begin >= columns || size > columns - begin) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "slice attribute size: is ", size, " from ", begin, " on, want columns "
-        "of ", shape.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("slice attribute size: is ",
+                                                   size, " from ", begin,
+                                                   " on, want columns "
+                                                   "of ",
+                                                   shape.ToString()));
   }
   return Types{FloatType({shape[0], Dim::Number(size)})};
 }

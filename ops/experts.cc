@@ -30,8 +30,8 @@ absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
   const int64_t k = node.attributes.As<TopKAttributes>().k;
   if (k > shape[1].value) {
     return absl::InvalidArgumentError(
-        absl::StrCat("top_k attribute k: is ", k, ", want an integer from 1 to ",
-                     shape[1].value));
+        absl::StrCat("top_k attribute k: is ", k,
+                     ", want an integer from 1 to ", shape[1].value));
   }
   // Kernels count pairs of rows and experts in 32 bits.
   if (CappedProduct(shape[0].Resolve(graph.bounds), k) >
@@ -87,8 +87,8 @@ absl::Status WantIds(const Graph& graph, const Node& node, int i,
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(node.op->name, " operand ", i, ": want the ids of a top_k among ",
-                   experts, " experts"));
+      absl::StrCat(node.op->name, " operand ", i,
+                   ": want the ids of a top_k among ", experts, " experts"));
 }
 
 MatmulEpilogue EpilogueOf(const Node& node) {
@@ -120,9 +120,9 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
       weight.shape[0].value % experts != 0 ||
       FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
-    return absl::InvalidArgumentError(absl::StrCat(node.op->name, " wants a weight [",
-                                                   experts, "*N,K], found ",
-                                                   weight.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " wants a weight [", experts,
+                     "*N,K], found ", weight.ToString()));
   }
   const Shape& ids = OperandType(graph, node, 2).shape;
   const int64_t used = ids[1].value;
@@ -144,8 +144,8 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
   const bool quantizes = epilogue == MatmulEpilogue::kGateQuantize;
   if (rows % (quantizes ? 64 : 32) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, " gate needs whole panels of gate and up rows, found ", rows,
-        " rows of an expert"));
+        node.op->name, " gate needs whole panels of gate and up rows, found ",
+        rows, " rows of an expert"));
   }
   return Types{{quantizes ? DType::kQ8Rows : DType::kF32,
                 Shape{x.shape[0], Dim::Number(used * rows / 2)}, ""}};

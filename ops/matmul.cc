@@ -14,9 +14,9 @@ namespace {
 using Types = std::vector<ValueType>;
 
 // As FusedEpilogue.
-constexpr const char* kEpilogueNames[] = {
-    "",          "residual",          "silu_gate", "silu_gate_quantize",
-    "gelu_gate", "gelu_gate_quantize"};
+constexpr const char* kEpilogueNames[] = {"",          "residual",
+                                          "silu_gate", "silu_gate_quantize",
+                                          "gelu_gate", "gelu_gate_quantize"};
 constexpr struct {
   MatmulEpilogue epilogue;
   GateActivation activation = GateActivation::kSilu;
@@ -44,8 +44,9 @@ absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
   if (x.shape.rank() != 2 || !x.layout.empty() ||
       (x.dtype != DType::kF32 && !quantized) || x.shape[1] != weight.shape[1] ||
       (quantized && !Info(weight.dtype).quantized)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, " cannot multiply ", x.ToString(), " by ", weight.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " cannot multiply ", x.ToString(), " by ",
+                     weight.ToString()));
   }
   return Types{FloatType({x.shape[0], weight.shape[0]})};
 }
@@ -195,8 +196,9 @@ constexpr AttributeSchema kFusedAttributes[] = {
     Field<&FusedMatmulAttributes::bias>("bias", "whether the product has one")
         .Optional(),
     Field<&FusedMatmulAttributes::epilogue>(
-        "epilogue", "what becomes of the product; of a gate the weight's rows "
-                    "are 16 of gate and 16 of up in turn")
+        "epilogue",
+        "what becomes of the product; of a gate the weight's rows "
+        "are 16 of gate and 16 of up in turn")
         .Optional()
         .OneOf(kEpilogueNames)};
 

@@ -110,8 +110,9 @@ constexpr AttributeSchema kNormAttributes[] = {
     Field<&NormAttributes::eps>("eps", "added to the mean of squares")
         .AtLeast(0),
     Field<&NormAttributes::heads>(
-        "heads", "equal parts of a row, each normalised by itself; weights are "
-                 "of one of them or of all")
+        "heads",
+        "equal parts of a row, each normalised by itself; weights are "
+        "of one of them or of all")
         .Optional()
         .From(1, 1 << 16)};
 constexpr AttributeSchema kNormQuantizeAttributes[] = {
@@ -157,10 +158,9 @@ absl::Span<const AttributeSchema> NormQuantizeAttributes::Schema() {
 constexpr OpDef kRmsNormOp =
     Norm("rms_norm", "x / sqrt(mean(x^2) + eps) * weight", kRmsNormOperands,
          RunRmsNorm);
-constexpr OpDef kLayerNormOp =
-    Norm("layer_norm",
-         "(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias",
-         kLayerNormOperands, RunLayerNorm);
+constexpr OpDef kLayerNormOp = Norm(
+    "layer_norm", "(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias",
+    kLayerNormOperands, RunLayerNorm);
 constexpr OpDef kRmsNormQuantizeOp =
     Rounded(kRmsNormOp, "rms_norm_quantize", "rms_norm, quantize_rows");
 constexpr OpDef kLayerNormQuantizeOp =

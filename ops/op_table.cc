@@ -55,11 +55,12 @@ absl::Status CheckRecord(const Graph& graph, const Node& node) {
   const int n = static_cast<int>(node.inputs.size());
   const int least = op.least_operands(), most = op.most_operands();
   if (n < least || n > most) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        op.name, " has ", n, " operands, want ", least,
-        least == most                              ? ""
-        : most == std::numeric_limits<int>::max() ? " or more"
-                                                   : absl::StrCat(" to ", most)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(op.name, " has ", n, " operands, want ", least,
+                     least == most ? ""
+                     : most == std::numeric_limits<int>::max()
+                         ? " or more"
+                         : absl::StrCat(" to ", most)));
   }
   if (node.attributes.schema().data() != op.attributes.data()) {
     return absl::InternalError(

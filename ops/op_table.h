@@ -28,13 +28,13 @@ const OpDef* FindOp(absl::string_view name);
 // The same, for what reads graphs (graph/text_format.h, graph/serialize.h).
 const OpSchema* FindOpSchema(absl::string_view name);
 
-// The record of a node whose op is in the table: of a verified graph, or made of
-// a record.
+// The record of a node whose op is in the table: of a verified graph, or made
+// of a record.
 const OpDef& OpOf(const Node& node);
 
-// Types of the node's results by its op's record and rule, or what is wrong with
-// its operands or attributes: a line that names op, attribute and what it may
-// be. Operand ids must be in range.
+// Types of the node's results by its op's record and rule, or what is wrong
+// with its operands or attributes: a line that names op, attribute and what it
+// may be. Operand ids must be in range.
 absl::StatusOr<std::vector<ValueType>> ResultTypes(const Graph& graph,
                                                    const Node& node);
 

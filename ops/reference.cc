@@ -46,8 +46,9 @@ void WriteHalf(uint8_t* p, float x) {
 
 absl::Status Invalid(const Node& node, int i, absl::string_view want,
                      const ValueType& found) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      node.op->name, " operand ", i, ": want ", want, ", found ", found.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(node.op->name, " operand ", i,
+                                                 ": want ", want, ", found ",
+                                                 found.ToString()));
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ absl::Status CheckRope(const Graph& graph, const Node& node, int x,
   if (shape.rank() != 2 || shape[1].symbol != Dim::kNumber ||
       shape[1].value % rope.head_dim != 0 || rope.rope_dims % 2 != 0 ||
       rope.rope_dims > rope.head_dim) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, ": ", shape.ToString(), " does not divide into heads of ",
-        rope.head_dim, " with ", rope.rope_dims, " rotated"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, ": ", shape.ToString(),
+                     " does not divide into heads of ", rope.head_dim, " with ",
+                     rope.rope_dims, " rotated"));
   }
   if (rope.ramp_end != 0 ? rope.ramp_end <= rope.ramp_begin
                          : rope.ramp_begin != 0) {
@@ -50,8 +51,9 @@ absl::Status CheckKvWrite(const Graph& graph, const Node& node) {
   const Shape& x = OperandType(graph, node, 1).shape;
   if (x.rank() != 2 ||
       x[1].value != state.shape[1].value * state.shape[2].value) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, " cannot write ", x.ToString(), " into ", state.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " cannot write ", x.ToString(), " into ",
+                     state.ToString()));
   }
   return absl::OkStatus();
 }
@@ -84,7 +86,8 @@ void RotateRow(const RopeAttributes& rope, double position,
         scaled = (i - rope.ramp_begin) / (rope.ramp_end - rope.ramp_begin);
         scaled = std::fmin(1, std::fmax(0, scaled));
       }
-      const double angle = position * (1 + (rope.scale - 1) * scaled) * frequency;
+      const double angle =
+          position * (1 + (rope.scale - 1) * scaled) * frequency;
       double& a = (*row)[head + (halves ? i : 2 * i)];
       double& b = (*row)[head + (halves ? i + rope_dims / 2 : 2 * i + 1)];
       const double cosine = rope.magnitude * std::cos(angle);

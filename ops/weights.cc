@@ -38,9 +38,9 @@ absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
     if (type.dtype != result.dtype ||
         type.shape.rank() != result.shape.rank() ||
         (type.shape.rank() == 2 && type.shape[1] != result.shape[1])) {
-      return absl::InvalidArgumentError(absl::StrCat(node.op->name, " cannot join ",
-                                                     result.ToString(), " and ",
-                                                     type.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.op->name, " cannot join ", result.ToString(),
+                       " and ", type.ToString()));
     }
     rows += type.shape[0].value;
   }
@@ -90,8 +90,8 @@ void RunWeightOp(const ReferenceCall& call) {
 }
 
 constexpr OperandSchema kConcatOperands[] = {Repeated(WeightOperand("w"))};
-constexpr OperandSchema kInterleaveOperands[] = {
-    WeightOperand("gate"), Optional(WeightOperand("up"))};
+constexpr OperandSchema kInterleaveOperands[] = {WeightOperand("gate"),
+                                                 Optional(WeightOperand("up"))};
 constexpr OperandSchema kPackOperands[] = {WeightOperand("w")};
 
 constexpr AttributeSchema kPackAttributes[] = {

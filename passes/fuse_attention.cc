@@ -41,8 +41,8 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
       Op(kAttentionScoresOp,
          {Any(&q), Any(&keys), Any(&positions), Any(&sequence)}, &scores);
   const Pattern mixed =
-      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)})), Any(&values),
-                              Same(&positions), Same(&sequence)});
+      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)})),
+                              Any(&values), Same(&positions), Same(&sequence)});
   ForEachMatch(graph, mixed, [&](NodeId id) {
     if (!StoredAlike(graph.value(keys).type, graph.value(values).type) ||
         !IsNewestAt(graph, keys, id)) {

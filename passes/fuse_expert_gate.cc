@@ -53,9 +53,11 @@ absl::Status FuseExpertGate(Graph& graph, const PassOptions&) {
     fused.inputs = {x, weight, ids};
     fused.name = name;
   };
-  ForEachMatch(graph, Op(kQuantizeRowsOp, {Once(products)}),
-               [&](NodeId id) { fuse(id, ExpertEpilogue::kSiluGateQuantize, 32); });
-  ForEachMatch(graph, products, [&](NodeId id) { fuse(id, ExpertEpilogue::kSiluGate, 1); });
+  ForEachMatch(graph, Op(kQuantizeRowsOp, {Once(products)}), [&](NodeId id) {
+    fuse(id, ExpertEpilogue::kSiluGateQuantize, 32);
+  });
+  ForEachMatch(graph, products,
+               [&](NodeId id) { fuse(id, ExpertEpilogue::kSiluGate, 1); });
   return absl::OkStatus();
 }
 

@@ -44,10 +44,9 @@ void FuseNorm(const OpSchema& op, const OpSchema& rounded_op, Graph* graph) {
   // What is left has several readers.
   ForEachMatch(*graph, rounded, [&](NodeId id) {
     Node& quantize = graph->node(id);
-    quantize.Become(
-        rounded_op,
-        NormQuantizeAttributes{
-            graph->node(norm).attributes.As<NormAttributes>().eps});
+    quantize.Become(rounded_op,
+                    NormQuantizeAttributes{
+                        graph->node(norm).attributes.As<NormAttributes>().eps});
     quantize.inputs = graph->node(norm).inputs;
     quantize.name = graph->node(norm).name;
   });

@@ -5,7 +5,8 @@
 //   const Pattern gated = Op(kMatmulOp, {Any(&x), Weight(&gate)});
 //   const Pattern other = Op(kMatmulOp, {Same(&x), Weight(&up)});
 //   const Pattern whole =
-//       EitherOrder(Op(kMulOp, {Once(Op(kSiluOp, {Once(gated)})), Once(other)}));
+//       EitherOrder(Op(kMulOp, {Once(Op(kSiluOp, {Once(gated)})),
+//       Once(other)}));
 //   ForEachMatch(graph, whole, [&](NodeId mul) { ... x, gate, up ... });
 //
 // A pattern is a tree that is read from a node towards its operands, from left

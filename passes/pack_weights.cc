@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "base/mapped_file.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "ops/weight_source.h"
-#include "ops/ops.h"
 #include "passes/pass.h"
 
 namespace weft {

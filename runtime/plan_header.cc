@@ -229,7 +229,8 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
                                        plan.options.buckets.size()));
   }
   for (int i = 0; i < header.buckets_size(); ++i) {
-    WEFT_ASSIGN_OR_RETURN(Graph graph, FromProto(header.buckets(i), FindOpSchema));
+    WEFT_ASSIGN_OR_RETURN(Graph graph,
+                          FromProto(header.buckets(i), FindOpSchema));
     if (graph.bounds.tokens != plan.options.buckets[i]) {
       return Bad("buckets", "a graph is for another number of tokens");
     }

@@ -104,9 +104,8 @@ const char* Name(Arithmetic arithmetic) {
 
 Arithmetic ArithmeticOf(const Graph& graph, const Node& node) {
   if (!IsProduct(node)) {
-    return absl::StrContains(node.kernel, "avx512bf16")
-               ? Arithmetic::kBF16
-               : Arithmetic::kF32;
+    return absl::StrContains(node.kernel, "avx512bf16") ? Arithmetic::kBF16
+                                                        : Arithmetic::kF32;
   }
   const bool rounds = IsMatmul(node) && PartsOf(node).quantize;
   if (rounds || graph.value(node.inputs[0]).type.dtype == DType::kQ8Rows) {

@@ -56,7 +56,7 @@ absl::Status CheckKernel(const Graph& graph, const Node& node, Isa cap) {
   const std::string name = node.kernel;
   if (OpOf(node).view) {
     return !node.kernel.empty() ? Illegal(node, "a view has no kernel")
-                                         : absl::OkStatus();
+                                : absl::OkStatus();
   }
   const KernelRow* row = FindKernel(name);
   if (row == nullptr) return Illegal(node, absl::StrCat("no kernel ", name));

@@ -11,8 +11,8 @@
 #include "ops/op_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto graph =
-      weft::ParseGraph(absl::string_view(reinterpret_cast<const char*>(data), size));
+  const auto graph = weft::ParseGraph(
+      absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!graph.ok()) return 0;
   const std::string text = weft::Dump(*graph);
   const auto again = weft::ParseGraph(text);

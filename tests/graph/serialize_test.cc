@@ -40,11 +40,11 @@ TEST(Serialize, RoundTripKeepsTheText) {
 TEST(Serialize, RoundTripKeepsPlacesAndNumbers) {
   Graph graph = Small();
   graph.arena = {4096, 4000, 5000};
-  Node extreme =
-      MakeNode("op",
-               {{"tiny", 5e-324}, {"large", std::numeric_limits<int64_t>::min()}},
-               FindTestOp)
-          .value();
+  Node extreme = MakeNode("op",
+                          {{"tiny", 5e-324},
+                           {"large", std::numeric_limits<int64_t>::min()}},
+                          FindTestOp)
+                     .value();
   graph.node(1).op = extreme.op;
   graph.node(1).unknown_op = extreme.unknown_op;
   graph.node(1).attributes = extreme.attributes;

@@ -44,7 +44,8 @@ TEST(TextFormatTest, NumbersFollowTheOrderOfAppearance) {
       "graph g tokens<=1 rows<=1 context<=1\n"
       "%90 = input x f32[T,8]\n"
       "%7 = copy(%90) f32[T,8]\n"
-      "output y = %7\n", FindTestOp);
+      "output y = %7\n",
+      FindTestOp);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Dump(*graph),
             "graph g tokens<=1 rows<=1 context<=1\n"
@@ -58,7 +59,8 @@ TEST(TextFormatTest, CommentsSpacesAndEmptyLinesMeanNothing) {
       "# a comment\n\n"
       "graph g tokens<=1 rows<=1 context<=1   # the header\r\n"
       "\t%0 = input x f32[ T , 8 ] # an input\n"
-      "   output  y  =  %0", FindTestOp);
+      "   output  y  =  %0",
+      FindTestOp);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Dump(*graph),
             "graph g tokens<=1 rows<=1 context<=1\n"
@@ -121,7 +123,8 @@ TEST(TextFormatTest, RandomGraphsRoundTrip) {
       if (below(2) == 0) {
         attributes.emplace_back("i", static_cast<int64_t>(random()));
       }
-      if (below(2) == 0) attributes.emplace_back("d", std::ldexp(random(), -20));
+      if (below(2) == 0)
+        attributes.emplace_back("d", std::ldexp(random(), -20));
       if (below(2) == 0) {
         attributes.emplace_back("s", std::string(names[below(6)]));
       }
@@ -188,7 +191,8 @@ TEST(TextFormatTest, ErrorsNameTheLineAndWhatIsWanted) {
     const absl::StatusOr<Graph> graph =
         Parse(absl::StrCat("graph g tokens<=1 rows<=1 context<=1\n"
                            "%0 = input first f32[T]\n",
-                           bad.line, "\n"), FindTestOp);
+                           bad.line, "\n"),
+              FindTestOp);
     ASSERT_FALSE(graph.ok()) << bad.line;
     EXPECT_THAT(graph.status().message(),
                 HasSubstr(absl::StrCat("cannot read graph text: line 3: ",
@@ -198,7 +202,8 @@ TEST(TextFormatTest, ErrorsNameTheLineAndWhatIsWanted) {
 }
 
 TEST(TextFormatTest, TheHeaderIsWanted) {
-  EXPECT_THAT(Parse("", FindTestOp).status().message(), HasSubstr("line 1: no 'graph'"));
+  EXPECT_THAT(Parse("", FindTestOp).status().message(),
+              HasSubstr("line 1: no 'graph'"));
   EXPECT_THAT(Parse("# only a comment\n", FindTestOp).status().message(),
               HasSubstr("no 'graph' header"));
   for (const char* header :

@@ -162,7 +162,7 @@ void CheckGraph(const json& log, const Graph& graph, int64_t key_length) {
     }
     if (log.contains("rope_type")) {
       for (NodeId id : graph.order()) {
-        if !(graph.node(id).Is(kRopeOp)) continue;
+        if (!graph.node(id).Is(kRopeOp)) continue;
         EXPECT_EQ(graph.node(id).attributes.As<RopeAttributes>().style,
                   log["rope_type"] == 0 ? RopeStyle::kInterleaved
                                         : RopeStyle::kHalves);

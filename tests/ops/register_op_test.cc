@@ -73,7 +73,8 @@ TEST(RegisterOp, ItsRuleIsObeyed) {
       "graph t tokens<=4 rows<=4 context<=4\n%0 = input x  f32[T,8]\n"
       "%1 = double_it(%0, %0)  f32[T,8]\noutput y = %1\n");
   ASSERT_TRUE(graph.ok());
-  EXPECT_THAT(VerifyGraph(*graph).message(), HasSubstr("double_it has 2 operands, want 1"));
+  EXPECT_THAT(VerifyGraph(*graph).message(),
+              HasSubstr("double_it has 2 operands, want 1"));
 }
 
 void ExpectRefused(const OpDef* op, const std::string& why) {

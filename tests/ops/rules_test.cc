@@ -15,20 +15,20 @@ namespace {
 absl::Status Check(const std::string& body) {
   absl::StatusOr<Graph> graph =
       ParseGraph(absl::StrCat("graph rules tokens<=8 rows<=8 context<=64\n"
-                         "  $table = weight  f32[100,64]\n"
-                         "  $square = weight  f32[64,64]\n"
-                         "  $norm = weight  f32[64]\n"
-                         "  $numbers = weight  i32[8]\n"
-                         "  $cube = weight  f32[8,4,64]\n"
-                         "  %0 = input ids  i32[T]\n"
-                         "  %1 = input positions  i32[T]\n"
-                         "  %2 = input sequence  i32[T]\n"
-                         "  %3 = input output_rows  i32[R]\n"
-                         "  %4 = state k  f16[S,2,32]{keys}\n"
-                         "  %5 = state v  f16[S,2,32]{values}\n"
-                         "  %6 = embed(%0, $table)  f32[T,64]\n"
-                         "  %7 = take_rows(%6, %3)  f32[R,64]\n",
-                         body));
+                              "  $table = weight  f32[100,64]\n"
+                              "  $square = weight  f32[64,64]\n"
+                              "  $norm = weight  f32[64]\n"
+                              "  $numbers = weight  i32[8]\n"
+                              "  $cube = weight  f32[8,4,64]\n"
+                              "  %0 = input ids  i32[T]\n"
+                              "  %1 = input positions  i32[T]\n"
+                              "  %2 = input sequence  i32[T]\n"
+                              "  %3 = input output_rows  i32[R]\n"
+                              "  %4 = state k  f16[S,2,32]{keys}\n"
+                              "  %5 = state v  f16[S,2,32]{values}\n"
+                              "  %6 = embed(%0, $table)  f32[T,64]\n"
+                              "  %7 = take_rows(%6, %3)  f32[R,64]\n",
+                              body));
   EXPECT_TRUE(graph.ok()) << graph.status() << body;
   return graph.ok() ? VerifyGraph(*graph) : graph.status();
 }

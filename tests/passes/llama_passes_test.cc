@@ -118,7 +118,7 @@ TEST(LlamaPasses, WeightsOfTheDefaultModelAreLaidOutOnce) {
   for (const Graph& graph : model.plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      if !(node.Is(kFusedMatmulOp)) continue;
+      if (!node.Is(kFusedMatmulOp)) continue;
       EXPECT_EQ(graph.value(node.inputs[1]).type.layout, "panel16")
           << node.name;
     }

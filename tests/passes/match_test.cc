@@ -1,4 +1,3 @@
-#include "ops/ops.h"
 #include "passes/match.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/insert_before.h"
 
 namespace weft {
@@ -18,13 +18,13 @@ namespace {
 Graph ReadGraph(absl::string_view lines) {
   absl::StatusOr<Graph> graph =
       ParseGraph(absl::StrCat("graph t tokens<=8 rows<=8 context<=64\n"
-                         "$table = weight f32[10,16]\n"
-                         "$a = weight f32[16,16]\n"
-                         "$b = weight f32[16,16]\n"
-                         "$v = weight f32[16]\n"
-                         "%0 = input ids i32[T]\n"
-                         "%1 = embed(%0, $table) f32[T,16]\n",
-                         lines));
+                              "$table = weight f32[10,16]\n"
+                              "$a = weight f32[16,16]\n"
+                              "$b = weight f32[16,16]\n"
+                              "$v = weight f32[16]\n"
+                              "%0 = input ids i32[T]\n"
+                              "%1 = embed(%0, $table) f32[T,16]\n",
+                              lines));
   EXPECT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(VerifyGraph(*graph).message(), "");
   return *std::move(graph);
@@ -46,9 +46,9 @@ TEST(Match, CapturesValuesAndNodes) {
       "output y = %3\n");
   ValueId x = kNone, weight = kNone;
   NodeId product = kNone;
-  ASSERT_TRUE(
-      Match(graph, Root(graph),
-            Op(kSiluOp, {Op(kMatmulOp, {Any(&x), Weight(&weight)}, &product)})));
+  ASSERT_TRUE(Match(
+      graph, Root(graph),
+      Op(kSiluOp, {Op(kMatmulOp, {Any(&x), Weight(&weight)}, &product)})));
   EXPECT_EQ(graph.node(graph.value(x).producer).op, "embed");
   EXPECT_EQ(graph.value(weight).name, "a");
   EXPECT_EQ(graph.node(product).op, "matmul");
@@ -63,8 +63,9 @@ TEST(Match, WantsEveryOpOfThePattern) {
   EXPECT_FALSE(Match(graph, Root(graph), Op(kGeluOp, {Any(&x)})));
   EXPECT_FALSE(Match(graph, Root(graph), Op(kSiluOp, {Op(kAddOp, {})})));
   // A weight has no producer.
-  EXPECT_FALSE(Match(graph, Root(graph),
-                     Op(kSiluOp, {Op(kMatmulOp, {Any(&x), Op(kEmbedOp, {})})})));
+  EXPECT_FALSE(
+      Match(graph, Root(graph),
+            Op(kSiluOp, {Op(kMatmulOp, {Any(&x), Op(kEmbedOp, {})})})));
   // Nor has a node more operands than it has.
   EXPECT_FALSE(Match(graph, Root(graph), Op(kSiluOp, {Any(&x), Any(&x)})));
 }
@@ -114,7 +115,7 @@ TEST(Match, OnceHoldsForWeights) {
 TEST(Match, SameIsTheValueThatWasCaptured) {
   ValueId x, a, b;
   const Pattern pattern = Op(kMulOp, {Op(kMatmulOp, {Any(&x), Weight(&a)}),
-                                     Op(kMatmulOp, {Same(&x), Weight(&b)})});
+                                      Op(kMatmulOp, {Same(&x), Weight(&b)})});
   const Graph graph = ReadGraph(
       "%2 = matmul(%1, $a) f32[T,16]\n"
       "%3 = matmul(%1, $b) f32[T,16]\n"
@@ -235,7 +236,8 @@ TEST(InsertBefore, FindsTheTypesByTheRule) {
   const NodeId product = Root(graph);
   const ValueId joined =
       InsertBefore(graph, product,
-                   Node(kConcatRowsOp, {graph.FindValue("a"), graph.FindValue("b")}, {}, ""));
+                   Node(kConcatRowsOp,
+                        {graph.FindValue("a"), graph.FindValue("b")}, {}, ""));
   EXPECT_EQ(graph.value(joined).type.ToString(), "f32[32,16]");
   EXPECT_EQ(graph.order().back(), product);
   EXPECT_TRUE(VerifyGraph(graph).ok());
@@ -246,7 +248,8 @@ TEST(InsertBefore, LeavesWhatTheRuleRefusesToTheVerifier) {
       "%2 = matmul(%1, $a) f32[T,16]\n"
       "output y = %2\n");
   InsertBefore(graph, Root(graph),
-               Node(kConcatRowsOp, {graph.FindValue("a"), graph.FindValue("v")}, {}, ""));
+               Node(kConcatRowsOp, {graph.FindValue("a"), graph.FindValue("v")},
+                    {}, ""));
   EXPECT_NE(VerifyGraph(graph).message().find("concat_rows cannot join"),
             std::string::npos)
       << VerifyGraph(graph);

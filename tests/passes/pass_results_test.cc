@@ -170,7 +170,8 @@ absl::Status SliceBesideTheMark(Graph& graph, const PassOptions&) {
 // As fuse-rope-kv-write would without looking who else rotates what.
 absl::Status WriteKeysUnrotated(Graph& graph, const PassOptions&) {
   ValueId pages, keys;
-  const Pattern write = Op(kKvWriteOp, {Any(&pages), Op(kRopeOp, {Any(&keys)})});
+  const Pattern write =
+      Op(kKvWriteOp, {Any(&pages), Op(kRopeOp, {Any(&keys)})});
   ForEachMatch(graph, write,
                [&](NodeId id) { graph.node(id).inputs[1] = keys; });
   return absl::OkStatus();

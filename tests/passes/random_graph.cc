@@ -187,7 +187,7 @@ class Maker {
     const ValueId active =
         Chance(60) ? build_.Silu(gate)
                    : build_.Gelu(gate, Chance(90) ? GeluApproximation::kTanh
-                                                : GeluApproximation::kNone);
+                                                  : GeluApproximation::kNone);
     Named();
     const ValueId joined =
         Chance(70) ? build_.Mul(active, up) : build_.Mul(up, active);
@@ -236,8 +236,7 @@ class Maker {
     RopeOptions options;
     options.head_dim = head_dim;
     options.rope_dims = Chance(80) ? head_dim : 2 * (1 + Below(head_dim / 2));
-    options.style =
-        Chance(50) ? RopeStyle::kInterleaved : RopeStyle::kHalves;
+    options.style = Chance(50) ? RopeStyle::kInterleaved : RopeStyle::kHalves;
     options.scale = Chance(80) ? 1.0 : 0.5;
     if (Chance(20)) options.factors = Vector(options.rope_dims / 2);
     if (Chance(20)) options.magnitude = 1.25;
@@ -351,7 +350,8 @@ class Maker {
   // Once more what some node computes, under another name.
   void Repeat() {
     const Node node = graph_.node(graph_.order()[Below(graph_.order().size())]);
-    if (OpOf(node).writes_state || absl::StartsWith(node.op->name, "attention") ||
+    if (OpOf(node).writes_state ||
+        absl::StartsWith(node.op->name, "attention") ||
         node.outputs.size() > 1 ||
         graph_.value(node.outputs[0]).type.shape.rank() != 2) {
       return;

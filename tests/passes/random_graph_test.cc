@@ -78,7 +78,7 @@ TEST(RandomGraph, AnyOrderOfPassesLeavesLegalGraphs) {
 absl::Status WriteWrongTypes(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
-    if !(graph.node(id).Is(kMatmulOp)) continue;
+    if (!graph.node(id).Is(kMatmulOp)) continue;
     const NodeId silu = graph.AddNode(
         "silu", {graph.node(id).inputs[0]},
         {graph.value(graph.node(id).outputs[0]).type}, {}, "wrong", id);

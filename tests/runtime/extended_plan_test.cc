@@ -247,7 +247,7 @@ TEST(ExtendedPlan, ByReferenceKeepsDisabledPasses) {
 // An op that takes integers must say what they are, or nobody could see to
 // their range.
 TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
-  OpDef op = *Swish();
+  static OpDef op = *Swish();
   op.name = "shift_rows";
   op.infer = [](const Graph& graph,
                 const Node& node) -> absl::StatusOr<std::vector<ValueType>> {
@@ -258,7 +258,7 @@ TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
   const PassFunction use = [](Graph& graph, const PassOptions&) {
     for (NodeId id : graph.order()) {
       Node& node = graph.node(id);
-      if !(node.Is(kSiluOp)) continue;
+      if (!node.Is(kSiluOp)) continue;
       node.Become(op);
       node.inputs.push_back(graph.FindValue("positions"));
     }

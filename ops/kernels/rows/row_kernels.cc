@@ -114,8 +114,7 @@ class BinaryNode : public RowNode {
 class UnaryNode : public RowNode {
  public:
   UnaryNode(const NodeView& view, const UnaryKernel& kernel)
-      : parameter_(ParameterOf(view.node)),
-        run_(kernel.run) {}
+      : parameter_(ParameterOf(view.node)), run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {

@@ -1,10 +1,10 @@
-#include "ops/ops.h"
 #include "runtime/check/check_passes.h"
 
 #include <gmock/gmock.h>
 
 #include "ops/fused_matmul.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "tests/runtime/check/check_model.h"
 
 namespace weft {
@@ -80,8 +80,7 @@ TEST(CheckPasses, AWrongFusionIsFoundWithItsNode) {
       [](Graph& graph, const PassOptions&) {
         for (NodeId id : graph.order()) {
           Node& node = graph.node(id);
-          if (node.Is(kInterleaveRowsOp) &&
-              node.name == "blk.2.ffn_up_gate") {
+          if (node.Is(kInterleaveRowsOp) && node.name == "blk.2.ffn_up_gate") {
             std::swap(node.inputs[0], node.inputs[1]);
           }
         }
@@ -115,7 +114,7 @@ TEST(CheckPasses, AResidualThatIsDroppedIsFound) {
       [](Graph& graph, const PassOptions&) {
         const std::vector<NodeId> order = graph.order();
         for (NodeId id : order) {
-          if !(graph.node(id).Is(kAddOp)) continue;
+          if (!graph.node(id).Is(kAddOp)) continue;
           graph.ReplaceUses(graph.node(id).outputs[0],
                             graph.node(id).inputs[0]);
           break;
@@ -169,8 +168,8 @@ TEST(CheckPasses, AToleranceForgivesThatMuch) {
     Node* norm = FindNode(graph, "rms_norm", "blk.1.ffn_norm");
     if (norm != nullptr) {
       auto fields = norm->attributes.As<NormAttributes>();
-          fields.eps *= 1.1;
-          norm->attributes = fields;
+      fields.eps *= 1.1;
+      norm->attributes = fields;
     }
     return absl::OkStatus();
   };

@@ -15,14 +15,10 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {4, 64, 64, false, 10000, 1, false},
-    {4, 64, 64, true, 10000, 1, false},
-    {3, 128, 128, true, 500000, 1, true},
-    {2, 80, 20, true, 10000, 0.25, false},
-    {2, 20, 20, false, 10000, 1, true},
-    {5, 8, 6, false, 1000, 0.5, false},
-    {1, 2, 2, true, 10000, 1, false},
-    {1, 512, 512, false, 1e6, 1, false},
+    {4, 64, 64, false, 10000, 1, false},  {4, 64, 64, true, 10000, 1, false},
+    {3, 128, 128, true, 500000, 1, true}, {2, 80, 20, true, 10000, 0.25, false},
+    {2, 20, 20, false, 10000, 1, true},   {5, 8, 6, false, 1000, 0.5, false},
+    {1, 2, 2, true, 10000, 1, false},     {1, 512, 512, false, 1e6, 1, false},
 };
 
 const std::vector<int32_t> kPositions = {0, 1, 7, 4095, 131071, 1048575};
@@ -91,16 +87,9 @@ TEST(Rope, MixesScalesAlongARampAndMultipliesByTheMagnitude) {
   const std::vector<int32_t> positions = {3, 1000};
   for (const RowKernels* kernels : RowKernelsHere()) {
     RandomMatrix y(2, kDims, random, 1);
-    RopeArgs args = {In(x),
-                     1,
-                     kDims,
-                     kDims,
-                     true,
-                     1e4,
-                     0.25,
-                     nullptr,
-                     positions.data(),
-                     Out(y)};
+    RopeArgs args = {
+        In(x), 1, kDims, kDims, true, 1e4, 0.25, nullptr, positions.data(),
+        Out(y)};
     args.ramp_begin = 5;
     args.ramp_end = 13;
     args.magnitude = 1.5f;
