@@ -179,7 +179,7 @@ absl::StatusOr<std::string> FromText(const Flags& flags) {
     return absl::Status(s.code(),
                         absl::StrCat(flags.from_text, ": ", s.message()));
   };
-  absl::StatusOr<Graph> graph = Parse(text);
+  absl::StatusOr<Graph> graph = ParseGraph(text);
   if (!graph.ok()) return in_file(graph.status());
   if (absl::Status s = VerifyGraph(*graph); !s.ok()) return in_file(s);
   return Write(*graph, flags);

@@ -13,9 +13,9 @@ constexpr int kOpset = 13;
 
 // The operator of ONNX with the same operands and result, or null.
 const char* OnnxOperator(const Node& node) {
-  if (node.op == "add") return "Add";
-  if (node.op == "mul") return "Mul";
-  if (node.op == "softmax") return "Softmax";  // both: over the last dimension
+  if (node.Is(kAddOp)) return "Add";
+  if (node.Is(kMulOp)) return "Mul";
+  if (node.Is(kSoftmaxOp)) return "Softmax";  // both: over the last dimension
   return nullptr;
 }
 
@@ -130,12 +130,14 @@ std::string ToOnnx(const Graph& graph) {
         SetInfo(name_of(id), graph.value(id), out->add_value_info());
       }
     }
-    for (const auto& [name, value] : node.attributes.map()) {
-      // Of ONNX's own operators only their attributes.
-      if (known != nullptr) break;
-      SetAttribute(name, value, proto->add_attribute());
+    // Of ONNX's own operators only their attributes.
+    if (known == nullptr) {
+      ForEachAttribute(
+          node, [&](absl::string_view name, const AttributeValue& value) {
+            SetAttribute(std::string(name), value, proto->add_attribute());
+          });
     }
-    const std::string kernel = node.attributes.String("kernel");
+    const std::string kernel = node.kernel;
     if (!kernel.empty()) {
       proto->set_doc_string(RepairUtf8(absl::StrCat("kernel ", kernel)));
     }

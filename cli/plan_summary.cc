@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 std::map<std::string, int> KernelsOf(const Graph& graph) {
   std::map<std::string, int> kernels;
   for (NodeId id : graph.order()) {
-    const std::string kernel = graph.node(id).attributes.String("kernel");
+    const std::string kernel = graph.node(id).kernel;
     if (!kernel.empty()) ++kernels[kernel];
   }
   return kernels;
@@ -167,8 +167,8 @@ Json MemoryJson(const Plan& plan, int threads) {
           {"scratch", memory.thread_scratch * threads},
           {"tokenizer", memory.tokenizer},
           // One sequence, so tokens are chosen one at a time.
-          {"other", memory.program + memory.logits + memory.batching +
-                        memory.choosing},
+          {"other",
+           memory.program + memory.logits + memory.batching + memory.choosing},
           {"total", memory.peak(threads)}};
 }
 

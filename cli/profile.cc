@@ -189,7 +189,7 @@ Json TraceOf(const Profiler& profiler, const Limits& limits) {
            {"tid", kStepsLane},
            {"args",
             {{"op", node.op},
-             {"kernel", node.attributes.String("kernel")},
+             {"kernel", node.kernel},
              {"bytes", cost.bytes},
              {"operations", cost.operations},
              {"share_of_bandwidth",

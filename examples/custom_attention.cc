@@ -21,6 +21,7 @@
 #include "ops/kernels/kernel_table.h"
 #include "ops/kernels/kv_layout.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
 #include "passes/pipeline.h"
@@ -30,27 +31,50 @@ namespace {
 
 using namespace weft;
 
-// --- The op: operands and result as `attention`, two attributes more.
+// --- The op: operands and result as `attention`, one attribute more.
 
+struct WindowedAttributes {
+  int64_t heads = 0;
+  double scale = 1;
+  int64_t window = 1;
+  double slope = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+constexpr AttributeSchema kAttributes[] = {
+    Field<&WindowedAttributes::heads>("heads", "of the query").From(1, 1 << 16),
+    Field<&WindowedAttributes::scale>("scale", "of scores").Above(0),
+    Field<&WindowedAttributes::window>("window", "positions that a row sees")
+        .From(1, int64_t{1} << 30),
+    Field<&WindowedAttributes::slope>("slope", "of the first head").AtLeast(0)};
+absl::Span<const AttributeSchema> WindowedAttributes::Schema() {
+  return kAttributes;
+}
+
+// Of sizes everything is as in `attention`: its rule says so.
 absl::StatusOr<std::vector<ValueType>> Infer(const Graph& graph,
                                              const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantInt(node, "window", 1, int64_t{1} << 30));
-  WEFT_RETURN_IF_ERROR(WantFloat(node, "slope", -1e-30));
-  return FindOp("attention")->infer(graph, node);
+  const auto own = node.attributes.As<WindowedAttributes>();
+  AttentionAttributes plain;
+  plain.heads = own.heads;
+  plain.scale = own.scale;
+  Node attention = node;
+  attention.Become(kAttentionOp, plain);
+  return ResultTypes(graph, attention);
 }
 
 // The slopes of the paper: 2^-8/n, 2^-16/n, ... for n heads.
 double Slope(const Node& node, int64_t head) {
-  const double heads = static_cast<double>(node.attributes.Int("heads"));
-  return node.attributes.Float("slope") *
+  const double heads =
+      static_cast<double>(node.attributes.As<WindowedAttributes>().heads);
+  return node.attributes.As<WindowedAttributes>().slope *
          std::exp2(-8.0 * static_cast<double>(head + 1) / heads);
 }
 
 void Reference(const ReferenceCall& call) {
   const ValueType& keys = call.input_type(1);
   const ValueType& values = call.input_type(2);
-  const int64_t heads = call.node.attributes.Int("heads");
-  const int64_t window = call.node.attributes.Int("window");
+  const auto attributes = call.attributes<WindowedAttributes>();
+  const int64_t heads = attributes.heads, window = attributes.window;
   const int64_t group = heads / keys.shape[1].value;
   const int64_t key_dim = keys.shape[2].value;
   const int64_t value_dim = values.shape[2].value;
@@ -68,7 +92,7 @@ void Reference(const ReferenceCall& call) {
           sum += q[head * key_dim + d] *
                  ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
         }
-        scores.push_back(sum * call.node.attributes.Float("scale") -
+        scores.push_back(sum * attributes.scale -
                          Slope(call.node, head) *
                              static_cast<double>(position - s));
       }
@@ -89,25 +113,38 @@ void Reference(const ReferenceCall& call) {
 
 // Numbers of the heaviest node: every row sees its whole window.
 int64_t Operations(const Graph& graph, const Node& node, const Bounds& bounds) {
-  const int64_t seen = std::min(node.attributes.Int("window"), bounds.context);
+  const int64_t seen =
+      std::min(node.attributes.As<WindowedAttributes>().window, bounds.context);
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds) * seen;
 }
 
 // What the integers are: weft checks their range wherever the graph runs.
-constexpr IndexOperand kIndices[] = {{3, IndexKind::kPosition},
-                                     {4, IndexKind::kSequence}};
+constexpr OperandSchema kOperands[] = {
+    RowsOperand("q"), StateOperand("keys", "keys"),
+    StateOperand("values", "values"),
+    IndexOperand("positions", IndexKind::kPosition, 0),
+    IndexOperand("sequence", IndexKind::kSequence, 0)};
 
-const OpDef kOp = {"windowed_attention",
-                   /*primitive=*/false,
-                   /*view=*/false,
-                   /*in_place_operand=*/nullptr,
-                   /*writes_state=*/false,
-                   Infer,
-                   Reference,
-                   Operations,
-                   kIndices};
+constexpr OpDef WindowedAttentionRecord() {
+  OpDef op;
+  op.name = "windowed_attention";
+  op.meaning = "attention within a window, scores lower with distance";
+  op.operands = kOperands;
+  op.attributes = kAttributes;
+  op.made_of = "attention";
+  op.infer = Infer;
+  op.reference = Reference;
+  op.operations = Operations;
+  return op;
+}
+
+constexpr OpDef kOp = WindowedAttentionRecord();
 
 // --- The kernel: f16 and f32 pages, one row of one head at a time.
+
+WindowedAttributes AttributesOf(const NodeView& view) {
+  return view.node.attributes.As<WindowedAttributes>();
+}
 
 float Load(const uint8_t* at, int64_t i, KvType type) {
   if (type == KvType::kF32) return reinterpret_cast<const float*>(at)[i];
@@ -117,12 +154,12 @@ float Load(const uint8_t* at, int64_t i, KvType type) {
 class AttentionKernel : public Kernel {
  public:
   explicit AttentionKernel(const NodeView& view)
-      : heads_(view.node.attributes.Int("heads")),
-        window_(view.node.attributes.Int("window")),
+      : heads_(AttributesOf(view).heads),
+        window_(AttributesOf(view).window),
         group_(heads_ / view.input(1).type.shape[1].value),
         key_dim_(view.input(1).type.shape[2].value),
         value_dim_(view.input(2).type.shape[2].value),
-        scale_(static_cast<float>(view.node.attributes.Float("scale"))),
+        scale_(static_cast<float>(AttributesOf(view).scale)),
         type_(KvTypeOf(view.input(1).type.dtype)) {
     for (int64_t head = 0; head < heads_; ++head) {
       slopes_.push_back(static_cast<float>(Slope(view.node, head)));
@@ -215,7 +252,7 @@ class AttentionRow : public KernelRow {
   }
   int64_t ThreadScratchBytes(const NodeView& view) const override {
     const int64_t seen =
-        std::min(view.node.attributes.Int("window"), view.graph.bounds.context);
+        std::min(AttributesOf(view).window, view.graph.bounds.context);
     // Whole pages, and one more at each end.
     return (seen / kPageTokens + 2) * kPageTokens *
            static_cast<int64_t>(sizeof(float));
@@ -229,14 +266,14 @@ WindowedAttention chosen;
 absl::Status UseWindowedAttention(Graph& graph, const PassOptions&) {
   for (NodeId id : graph.order()) {
     Node& node = graph.node(id);
-    if (node.op == "attention_scores") {
+    if (node.Is(kAttentionScoresOp)) {
       return absl::FailedPreconditionError(
           node.name + ": attention in parts: leave fuse-attention on");
     }
-    if (node.op != "attention") continue;
-    node.op = "windowed_attention";
-    node.attributes.Set("window", chosen.window);
-    node.attributes.Set("slope", chosen.slope);
+    if (!node.Is(kAttentionOp)) continue;
+    const auto attention = node.attributes.As<AttentionAttributes>();
+    node.Become(kOp, WindowedAttributes{attention.heads, attention.scale,
+                                        chosen.window, chosen.slope});
   }
   return absl::OkStatus();
 }

@@ -24,7 +24,6 @@ using namespace weft;
 
 absl::StatusOr<std::vector<ValueType>> Infer(const Graph& graph,
                                              const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   return std::vector<ValueType>{OperandType(graph, node, 0)};
 }
@@ -37,14 +36,22 @@ void Reference(const ReferenceCall& call) {
   }
 }
 
-// The planner may give the result the operand's memory.
-const OpDef kReluSquared = {"relu_squared",
-                            /*primitive=*/true,
-                            /*view=*/false,
-                            /*in_place_operand=*/FirstOperand,
-                            /*writes_state=*/false,
-                            Infer,
-                            Reference};
+constexpr OperandSchema kOperands[] = {RowsOperand("x")};
+
+constexpr OpDef ReluSquaredRecord() {
+  OpDef op;
+  op.name = "relu_squared";
+  op.meaning = "max(x, 0)^2";
+  op.operands = kOperands;
+  op.primitive = true;
+  // The planner may give the result the operand's memory.
+  op.in_place_operand = FirstOperand;
+  op.infer = Infer;
+  op.reference = Reference;
+  return op;
+}
+
+constexpr OpDef kReluSquared = ReluSquaredRecord();
 
 // --- A kernel: the rows are cut over the threads.
 
@@ -95,7 +102,7 @@ graph feed_forward  tokens<=8 rows<=8 context<=1
 )";
 
 absl::StatusOr<std::vector<float>> Run(std::string* kernel) {
-  absl::StatusOr<Graph> graph = Parse(kGraph);
+  absl::StatusOr<Graph> graph = ParseGraph(kGraph);
   if (!graph.ok()) return graph.status();
   NamedWeights weights;
   absl::StatusOr<WeightData> up =
@@ -110,7 +117,7 @@ absl::StatusOr<std::vector<float>> Run(std::string* kernel) {
   const Graph& planned = (*runner)->plan().buckets.front();
   for (NodeId id : planned.order()) {
     const Node& node = planned.node(id);
-    if (node.op == "relu_squared") *kernel = node.attributes.String("kernel");
+    if (node.Is(kReluSquared)) *kernel = node.kernel;
   }
   const std::vector<float> x = {1, 2, -3, 1};  // two rows
   std::vector<float> y(4);

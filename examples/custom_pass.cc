@@ -14,6 +14,7 @@
 
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 #include "runtime/graph_runner.h"
 
@@ -34,7 +35,7 @@ absl::Status DropZeroBias(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (node.op != "add" || !IsZero(graph, node.inputs[1])) continue;
+    if (!node.Is(kAddOp) || !IsZero(graph, node.inputs[1])) continue;
     // An output is a node's own result: leave the add that makes one of what
     // is none itself.
     const ValueId sum = node.outputs[0], x = node.inputs[0];
@@ -61,7 +62,7 @@ graph layers  tokens<=8 rows<=8 context<=1
 )";
 
 absl::Status Run(const GraphRunnerOptions& options) {
-  absl::StatusOr<Graph> graph = Parse(kGraph);
+  absl::StatusOr<Graph> graph = ParseGraph(kGraph);
   if (!graph.ok()) return graph.status();
   NamedWeights weights;
   for (const auto& [name, numbers] :

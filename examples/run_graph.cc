@@ -53,7 +53,7 @@ absl::Status Run(const std::string& graph_path, const std::string& path) {
   if (!text.ok()) return text.status();
   absl::StatusOr<Numbers> numbers = ReadNumbers(path);
   if (!numbers.ok()) return numbers.status();
-  absl::StatusOr<Graph> graph = Parse(*text);
+  absl::StatusOr<Graph> graph = ParseGraph(*text);
   if (!graph.ok()) return graph.status();
   // Before its types are used: the text may say anything.
   if (absl::Status s = VerifyGraph(*graph); !s.ok()) return s;

@@ -26,7 +26,7 @@ std::string Type(const Value& value) {
 
 std::string Box(const Graph& graph, const std::vector<int>& numbers,
                 const Node& node, size_t place, const CostOf& cost) {
-  std::string label = Escape(node.op);
+  std::string label = Escape(node.op->name);
   if (!node.name.empty()) absl::StrAppend(&label, "\\n", Escape(node.name));
   for (ValueId id : node.inputs) {
     if (!graph.IsWeight(id)) continue;
@@ -37,8 +37,8 @@ std::string Box(const Graph& graph, const std::vector<int>& numbers,
     absl::StrAppend(&label, "\\n", ValueLabel(graph, numbers, id), " ",
                     Escape(Type(graph.value(id))));
   }
-  if (node.attributes.Has("kernel")) {
-    absl::StrAppend(&label, "\\n", Escape(node.attributes.String("kernel")));
+  if (!node.kernel.empty()) {
+    absl::StrAppend(&label, "\\n", Escape(node.kernel));
   }
   if (cost) {
     const ListedCost c = cost(node);

@@ -3,8 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
+namespace {
+
+constexpr absl::string_view kKernelName = "kernel";
+
+}  // namespace
 
 std::string ValueType::ToString() const {
   std::string text = absl::StrCat(Info(dtype).name, shape.ToString());
@@ -42,15 +48,9 @@ ValueId Graph::AddWeight(std::string name, ValueType type, WeightData data) {
   return AddValue(std::move(value));
 }
 
-NodeId Graph::AddNode(std::string op, std::vector<ValueId> inputs,
-                      std::vector<ValueType> results, Attributes attributes,
-                      std::string name, NodeId before) {
+NodeId Graph::AddNode(Node node, std::vector<ValueType> results,
+                      NodeId before) {
   const NodeId id = static_cast<NodeId>(nodes_.size());
-  Node node;
-  node.op = std::move(op);
-  node.inputs = std::move(inputs);
-  node.attributes = std::move(attributes);
-  node.name = std::move(name);
   for (ValueType& type : results) {
     Value value;
     value.type = std::move(type);
@@ -89,10 +89,9 @@ const Node* Graph::Producer(ValueId id) const {
   return producer == kNone ? nullptr : &nodes_[producer];
 }
 
-NodeId Graph::ProducerOf(ValueId id, absl::string_view op) const {
+NodeId Graph::ProducerOf(ValueId id, const OpSchema& op) const {
   const Node* producer = Producer(id);
-  return producer != nullptr && producer->op == op ? values_[id].producer
-                                                   : kNone;
+  return producer != nullptr && producer->Is(op) ? values_[id].producer : kNone;
 }
 
 std::vector<NodeId> Graph::Users(ValueId id) const {
@@ -206,6 +205,56 @@ Graph Graph::Compact() const {
     result.AddOutput(output.first, renamed[output.second]);
   }
   return result;
+}
+
+void ForEachAttribute(
+    const Node& node,
+    const std::function<void(absl::string_view name,
+                             const AttributeValue& value)>& call) {
+  bool told = node.kernel.empty();
+  const auto tell_kernel = [&] {
+    if (!told) call(kKernelName, node.kernel);
+    told = true;
+  };
+  node.attributes.ForEach(
+      [&](absl::string_view name, const AttributeValue& value) {
+        if (name > kKernelName) tell_kernel();
+        call(name, value);
+      });
+  tell_kernel();
+}
+
+absl::StatusOr<Node> MakeNode(
+    absl::string_view op,
+    absl::Span<const std::pair<std::string, AttributeValue>> attributes,
+    OpLookup find) {
+  std::vector<std::pair<std::string, AttributeValue>> own;
+  std::string kernel;
+  for (const auto& [name, value] : attributes) {
+    if (name != kKernelName) {
+      own.emplace_back(name, value);
+      continue;
+    }
+    const std::string* text = std::get_if<std::string>(&value);
+    if (text == nullptr || !kernel.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(op, " kernel: want one text in quotes"));
+    }
+    kernel = *text;
+  }
+  const OpSchema* schema = find(op);
+  std::shared_ptr<const OpSchema> unknown;
+  if (schema == nullptr) {
+    unknown = MakeUnknownOp(op, own);
+    schema = unknown.get();
+  }
+  Node node(*schema);
+  node.unknown_op = std::move(unknown);
+  node.kernel = std::move(kernel);
+  for (auto& [name, value] : own) {
+    WEFT_RETURN_IF_ERROR(node.attributes.Set(op, name, std::move(value)));
+  }
+  return node;
 }
 
 int64_t ValueBytes(const ValueType& type, const Bounds& bounds) {

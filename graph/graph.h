@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "graph/attributes.h"
 #include "graph/dtype.h"
+#include "graph/op_schema.h"
 #include "graph/shape.h"
 
 namespace weft {
@@ -82,16 +83,38 @@ struct ArenaPlan {
 };
 
 struct Node {
-  std::string op;
+  Node() = default;
+  // Attributes that are not given are all absent.
+  explicit Node(const OpSchema& op, std::vector<ValueId> inputs = {},
+                Attributes attributes = {}, std::string name = "")
+      : inputs(std::move(inputs)), name(std::move(name)) {
+    Become(op, std::move(attributes));
+  }
+
+  bool Is(const OpSchema& schema) const { return op == &schema; }
+  // Of another op from now on; operands, results and name stay.
+  void Become(const OpSchema& schema, Attributes values = {}) {
+    op = &schema;
+    attributes = values.schema().empty() ? Attributes(schema.attributes)
+                                         : std::move(values);
+  }
+
+  // Never null in a graph.
+  const OpSchema* op = nullptr;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
   // Where in the model it stands, e.g. "blk.0.attn_q"; for people, not for
   // code.
   std::string name;
+  // The kernel that runs it, set by choose-kernels
+  // (ops/kernels/kernel_table.h); empty before.
+  std::string kernel;
   bool erased = false;
   // Shared scratch memory in the arena, set by plan-buffers.
   int64_t scratch_offset = -1;
+  // Keeps `op` where nobody else does (MakeUnknownOp).
+  std::shared_ptr<const OpSchema> unknown_op;
 };
 
 class Graph {
@@ -106,9 +129,9 @@ class Graph {
   ValueId AddWeight(std::string name, ValueType type, WeightData data);
 
   // Adds a node at the end, or before `before`. Results get the given types.
-  NodeId AddNode(std::string op, std::vector<ValueId> inputs,
-                 std::vector<ValueType> results, Attributes attributes,
-                 std::string name, NodeId before = kNone);
+  // Requires an op, and no results so far.
+  NodeId AddNode(Node node, std::vector<ValueType> results,
+                 NodeId before = kNone);
   void AddOutput(std::string name, ValueId value);
 
   // --- Reading. Ids must be valid.
@@ -132,7 +155,7 @@ class Graph {
   // The node that makes a value, or null.
   const Node* Producer(ValueId id) const;
   // The producer if it is of this op, else kNone.
-  NodeId ProducerOf(ValueId id, absl::string_view op) const;
+  NodeId ProducerOf(ValueId id, const OpSchema& op) const;
   std::vector<NodeId> Users(ValueId id) const;
   // The one node that reads the value, and nothing else does (it is no graph
   // output); else kNone.
@@ -162,6 +185,20 @@ class Graph {
   std::vector<NodeId> order_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
 };
+
+// Attributes that are not absent and, as "kernel", the node's kernel, in order
+// of name: what texts, files and pages show.
+void ForEachAttribute(
+    const Node& node,
+    const std::function<void(absl::string_view name,
+                             const AttributeValue& value)>& call);
+
+// The inverse, for text and files: a node of this op with these attributes, no
+// operands yet. Errors: those of Attributes::Set, a kernel that is no text.
+absl::StatusOr<Node> MakeNode(
+    absl::string_view op,
+    absl::Span<const std::pair<std::string, AttributeValue>> attributes,
+    OpLookup find);
 
 // Bytes of a value within these bounds. Quantised rows and block types
 // included; packed layouts are asked of the op that made them.

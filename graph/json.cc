@@ -30,14 +30,16 @@ Json NodeJson(const Graph& graph, const Node& node,
     for (ValueId id : ids) list.push_back(ValueLabel(graph, numbers, id));
     return list;
   };
-  Json json = {{"op", node.op}, {"name", node.name}};
+  Json json = {{"op", node.op->name}, {"name", node.name}};
   if (const int block = BlockOf(node.name); block >= 0) json["block"] = block;
   json["inputs"] = labels(node.inputs);
   json["outputs"] = labels(node.outputs);
   Json attributes = Json::object();
-  for (const auto& [name, value] : node.attributes.map()) {
-    std::visit([&, &key = name](const auto& v) { attributes[key] = v; }, value);
-  }
+  ForEachAttribute(
+      node, [&](absl::string_view name, const AttributeValue& value) {
+        std::visit([&](const auto& v) { attributes[std::string(name)] = v; },
+                   value);
+      });
   json["attributes"] = std::move(attributes);
   if (cost) {
     const ListedCost c = cost(node);

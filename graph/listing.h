@@ -34,8 +34,8 @@ std::string ValueLabel(const Graph& graph, const std::vector<int>& numbers,
                        ValueId id);
 
 // A node's name, or its op where it has none.
-inline const std::string& LabelOf(const Node& node) {
-  return node.name.empty() ? node.op : node.name;
+inline std::string LabelOf(const Node& node) {
+  return node.name.empty() ? node.op->name : node.name;
 }
 
 // 3 for "blk.3.attn_q", -1 for what stands in no block.

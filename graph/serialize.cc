@@ -21,18 +21,19 @@ void Write(const ValueType& type, TypeProto* proto) {
   proto->set_layout(type.layout);
 }
 
-void Write(const Attributes& attributes, NodeProto* proto) {
-  for (const auto& [name, value] : attributes.map()) {
-    AttributeProto* attribute = proto->add_attributes();
-    attribute->set_name(name);
-    if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-      attribute->set_integer(*integer);
-    } else if (const double* number = std::get_if<double>(&value)) {
-      attribute->set_number(*number);
-    } else {
-      attribute->set_text(std::get<std::string>(value));
-    }
-  }
+void WriteAttributes(const Node& node, NodeProto* proto) {
+  ForEachAttribute(
+      node, [&](absl::string_view name, const AttributeValue& value) {
+        AttributeProto* attribute = proto->add_attributes();
+        attribute->set_name(std::string(name));
+        if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+          attribute->set_integer(*integer);
+        } else if (const double* number = std::get_if<double>(&value)) {
+          attribute->set_number(*number);
+        } else {
+          attribute->set_text(std::get<std::string>(value));
+        }
+      });
 }
 
 SourceProto::Kind KindOf(ValueKind kind) {
@@ -76,23 +77,19 @@ absl::StatusOr<ValueType> ReadType(const TypeProto& proto,
   return type;
 }
 
-absl::StatusOr<Attributes> ReadAttributes(const NodeProto& proto,
-                                          absl::string_view where) {
-  Attributes attributes;
+absl::StatusOr<std::vector<std::pair<std::string, AttributeValue>>>
+ReadAttributes(const NodeProto& proto, absl::string_view where) {
+  std::vector<std::pair<std::string, AttributeValue>> attributes;
   for (const AttributeProto& attribute : proto.attributes()) {
-    if (attributes.Has(attribute.name())) {
-      return Bad(where, absl::StrCat("attribute '", attribute.name(),
-                                     "' stands there twice"));
-    }
     switch (attribute.value_case()) {
       case AttributeProto::kInteger:
-        attributes.Set(attribute.name(), attribute.integer());
+        attributes.emplace_back(attribute.name(), attribute.integer());
         break;
       case AttributeProto::kNumber:
-        attributes.Set(attribute.name(), attribute.number());
+        attributes.emplace_back(attribute.name(), attribute.number());
         break;
       case AttributeProto::kText:
-        attributes.Set(attribute.name(), attribute.text());
+        attributes.emplace_back(attribute.name(), attribute.text());
         break;
       case AttributeProto::VALUE_NOT_SET:
         return Bad(where, absl::StrCat("attribute '", attribute.name(),
@@ -119,7 +116,7 @@ absl::Status ReadSource(const SourceProto& proto, Graph* graph) {
   }
 }
 
-absl::Status ReadNode(const NodeProto& proto, Graph* graph) {
+absl::Status ReadNode(const NodeProto& proto, OpLookup find, Graph* graph) {
   const std::string where =
       absl::StrCat("node ", graph->node_count(), " (", proto.op(), ")");
   for (int32_t input : proto.inputs()) {
@@ -136,11 +133,12 @@ absl::Status ReadNode(const NodeProto& proto, Graph* graph) {
     WEFT_ASSIGN_OR_RETURN(ValueType type, ReadType(result.type(), where));
     types.push_back(std::move(type));
   }
-  WEFT_ASSIGN_OR_RETURN(Attributes attributes, ReadAttributes(proto, where));
-  const NodeId id =
-      graph->AddNode(proto.op(), {proto.inputs().begin(), proto.inputs().end()},
-                     std::move(types), std::move(attributes), proto.name());
-  Node& node = graph->node(id);
+  WEFT_ASSIGN_OR_RETURN(auto attributes, ReadAttributes(proto, where));
+  absl::StatusOr<Node> made = MakeNode(proto.op(), attributes, find);
+  if (!made.ok()) return Bad(where, made.status().message());
+  made->inputs = {proto.inputs().begin(), proto.inputs().end()};
+  made->name = proto.name();
+  Node& node = graph->node(graph->AddNode(*std::move(made), std::move(types)));
   node.scratch_offset = proto.scratch_offset();
   for (int i = 0; i < proto.results_size(); ++i) {
     graph->value(node.outputs[i]).offset = proto.results(i).offset();
@@ -172,7 +170,7 @@ GraphProto ToProto(const Graph& graph) {
   for (NodeId id : compact.order()) {
     const Node& node = compact.node(id);
     NodeProto* out = proto.add_nodes();
-    out->set_op(node.op);
+    out->set_op(node.op->name);
     out->set_name(node.name);
     for (ValueId input : node.inputs) out->add_inputs(input);
     for (ValueId output : node.outputs) {
@@ -180,7 +178,7 @@ GraphProto ToProto(const Graph& graph) {
       Write(compact.value(output).type, result->mutable_type());
       result->set_offset(compact.value(output).offset);
     }
-    Write(node.attributes, out);
+    WriteAttributes(node, out);
     out->set_scratch_offset(node.scratch_offset);
   }
   for (const auto& [name, value] : compact.outputs()) {
@@ -191,7 +189,7 @@ GraphProto ToProto(const Graph& graph) {
   return proto;
 }
 
-absl::StatusOr<Graph> FromProto(const GraphProto& proto) {
+absl::StatusOr<Graph> FromProto(const GraphProto& proto, OpLookup find) {
   if (proto.sources_size() > kMaxValues || proto.nodes_size() > kMaxValues ||
       proto.outputs_size() > kMaxValues) {
     return Bad("header", absl::StrCat("more than ", kMaxValues, " values"));
@@ -205,7 +203,7 @@ absl::StatusOr<Graph> FromProto(const GraphProto& proto) {
     WEFT_RETURN_IF_ERROR(ReadSource(source, &graph));
   }
   for (const NodeProto& node : proto.nodes()) {
-    WEFT_RETURN_IF_ERROR(ReadNode(node, &graph));
+    WEFT_RETURN_IF_ERROR(ReadNode(node, find, &graph));
   }
   for (const OutputProto& output : proto.outputs()) {
     if (output.value() < 0 || output.value() >= graph.value_count()) {

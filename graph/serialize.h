@@ -16,7 +16,8 @@ GraphProto ToProto(const Graph& graph);
 
 // The exact inverse for a compact graph. The message is untrusted: numbers of
 // values, ids, enum values and attributes are checked here; whether the graph
-// is legal is for VerifyGraph. Errors name the node or value.
-absl::StatusOr<Graph> FromProto(const GraphProto& proto);
+// is legal is for VerifyGraph. Ops as in Parse (text_format.h). Errors name the
+// node or value.
+absl::StatusOr<Graph> FromProto(const GraphProto& proto, OpLookup find);
 
 }  // namespace weft

@@ -54,7 +54,8 @@ std::string TypeText(const Value& value) {
 
 }  // namespace
 
-std::string FormatAttribute(absl::string_view name, const Attribute& value) {
+std::string FormatAttribute(absl::string_view name,
+                            const AttributeValue& value) {
   std::string text = absl::StrCat(name, "=");
   if (const int64_t* i = std::get_if<int64_t>(&value)) {
     absl::StrAppend(&text, *i);
@@ -76,14 +77,15 @@ std::string NodeLine(const Graph& graph, const Node& node,
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.outputs[i]));
   }
-  absl::StrAppend(&line, " = ", node.op, "(");
+  absl::StrAppend(&line, " = ", node.op->name, "(");
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     absl::StrAppend(&line, i > 0 ? ", " : "", name_of(node.inputs[i]));
   }
   absl::StrAppend(&line, ")");
-  for (const auto& [name, value] : node.attributes.map()) {
-    absl::StrAppend(&line, " ", FormatAttribute(name, value));
-  }
+  ForEachAttribute(node,
+                   [&](absl::string_view name, const AttributeValue& value) {
+                     absl::StrAppend(&line, " ", FormatAttribute(name, value));
+                   });
   absl::StrAppend(&line, "  ");
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     absl::StrAppend(&line, i > 0 ? ", " : "",
@@ -238,6 +240,8 @@ class LineReader {
 
 class Parser {
  public:
+  explicit Parser(OpLookup find) : find_(find) {}
+
   absl::StatusOr<Graph> Run(absl::string_view text) {
     int number = 0;
     bool header = false;
@@ -361,7 +365,7 @@ class Parser {
     for (const std::string& result : results) {
       if (result[0] != '%') return Error("results of nodes are written %N");
     }
-    Attributes attributes;
+    std::vector<std::pair<std::string, AttributeValue>> attributes;
     Value value;
     std::string word;
     // An attribute is a word followed by '='; a type is a word followed by '['.
@@ -392,8 +396,10 @@ class Parser {
     if (in.Take(":") && !in.TakeWord(&name)) return Error("want a name");
     if (!in.AtEnd())
       return Error(absl::StrCat("cannot read '", in.rest(), "'"));
-    const NodeId id = graph_.AddNode(op, std::move(inputs), std::move(types),
-                                     std::move(attributes), std::move(name));
+    WEFT_ASSIGN_OR_RETURN(Node node, MakeNode(op, attributes, find_));
+    node.inputs = std::move(inputs);
+    node.name = std::move(name);
+    const NodeId id = graph_.AddNode(std::move(node), std::move(types));
     graph_.node(id).scratch_offset = scratch;
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId output = graph_.node(id).outputs[i];
@@ -403,12 +409,13 @@ class Parser {
     return absl::OkStatus();
   }
 
-  static absl::Status ParseAttribute(LineReader& in, const std::string& name,
-                                     Attributes* attributes) {
+  static absl::Status ParseAttribute(
+      LineReader& in, const std::string& name,
+      std::vector<std::pair<std::string, AttributeValue>>* attributes) {
     if (!in.rest().empty() && in.rest()[0] == '"') {
       std::string text;
       if (!in.TakeQuoted(&text)) return Error("string without end");
-      attributes->Set(name, text);
+      attributes->emplace_back(name, text);
       return absl::OkStatus();
     }
     const absl::string_view rest = in.rest();
@@ -417,9 +424,9 @@ class Parser {
     int64_t i;
     double d;
     if (absl::SimpleAtoi(token, &i)) {
-      attributes->Set(name, i);
+      attributes->emplace_back(name, i);
     } else if (absl::SimpleAtod(token, &d)) {
-      attributes->Set(name, d);
+      attributes->emplace_back(name, d);
     } else {
       return Error(absl::StrCat("attribute ", name,
                                 " is neither a number nor "
@@ -465,14 +472,15 @@ class Parser {
     return absl::OkStatus();
   }
 
+  const OpLookup find_;
   Graph graph_;
   std::unordered_map<std::string, ValueId> values_;
 };
 
 }  // namespace
 
-absl::StatusOr<Graph> Parse(absl::string_view text) {
-  return Parser().Run(text);
+absl::StatusOr<Graph> Parse(absl::string_view text, OpLookup find) {
+  return Parser(find).Run(text);
 }
 
 }  // namespace weft

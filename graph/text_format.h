@@ -37,11 +37,14 @@ struct DumpOptions {
 std::string Dump(const Graph& graph, const DumpOptions& options = {});
 
 // The exact inverse: Dump(*Parse(Dump(g))) == Dump(g). The text is untrusted:
-// any input gives a graph or an error with the line's number. The result is not
-// yet verified (graph/verify.h).
-absl::StatusOr<Graph> Parse(absl::string_view text);
+// any input gives a graph or an error with the line's number. Attributes are
+// those of their op; an op that `find` does not know is kept with what stands
+// there (OpSchema::known). The result is not yet verified (graph/verify.h).
+// Graphs of weft's ops: ParseGraph (ops/op_table.h).
+absl::StatusOr<Graph> Parse(absl::string_view text, OpLookup find);
 
 // "eps=1e-05", strings quoted where needed.
-std::string FormatAttribute(absl::string_view name, const Attribute& value);
+std::string FormatAttribute(absl::string_view name,
+                            const AttributeValue& value);
 
 }  // namespace weft

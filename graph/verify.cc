@@ -73,7 +73,7 @@ class Verifier {
       }
       const Node& node = graph_.node(id);
       if (seen[id] || node.erased) {
-        return Illegal("order", absl::StrCat("node ", id, " (", node.op,
+        return Illegal("order", absl::StrCat("node ", id, " (", node.op->name,
                                              ") twice or erased"));
       }
       seen[id] = true;
@@ -120,9 +120,9 @@ class Verifier {
   }
 
   absl::Status CheckNode(NodeId id, const Node& node) {
-    const std::string where = node.name.empty()
-                                  ? absl::StrCat(node.op, " (node ", id, ")")
-                                  : absl::StrCat(node.op, " (", node.name, ")");
+    const std::string where =
+        node.name.empty() ? absl::StrCat(node.op->name, " (node ", id, ")")
+                          : absl::StrCat(node.op->name, " (", node.name, ")");
     for (ValueId input : node.inputs) {
       if (input < 0 || input >= graph_.value_count()) {
         return Illegal(where, absl::StrCat("no value ", input));
@@ -141,7 +141,7 @@ class Verifier {
       return Illegal(where, absl::StrCat("has ", node.outputs.size(),
                                          " results, want ", types->size()));
     }
-    if (rules_.WritesState(node)) {
+    if (node.op->writes_state) {
       if (node.inputs.empty()) return Illegal(where, "has no state operand");
       stale_[node.inputs[0]] = true;
     }
@@ -163,9 +163,9 @@ class Verifier {
       }
       WEFT_RETURN_IF_ERROR(CheckType(value.type, graph_.bounds, where));
       made_[output] = true;
-      if (rules_.WritesState(node)) last_versions_.insert(output);
+      if (node.op->writes_state) last_versions_.insert(output);
     }
-    if (rules_.WritesState(node)) last_versions_.erase(node.inputs[0]);
+    if (node.op->writes_state) last_versions_.erase(node.inputs[0]);
     return absl::OkStatus();
   }
 

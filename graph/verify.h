@@ -19,9 +19,6 @@ class OpRules {
   // results. Called only with operand ids in range.
   virtual absl::StatusOr<std::vector<ValueType>> Infer(
       const Graph& graph, const Node& node) const = 0;
-
-  // Whether the op makes a new version of its state operand.
-  virtual bool WritesState(const Node& node) const = 0;
 };
 
 // The first broken rule, with the node's line of text:

@@ -18,49 +18,38 @@ using Types = std::vector<ValueType>;
 absl::Status CheckHeads(const Graph& graph, const Node& node, int state) {
   const ValueType& kv = OperandType(graph, node, state);
   const int64_t kv_heads = kv.shape[1].value;
-  WEFT_RETURN_IF_ERROR(WantInt(node, "heads", 1, 1 << 16));
-  if (node.attributes.Int("heads") % kv_heads != 0) {
+  const int64_t heads = node.attributes.As<AttentionAttributes>().heads;
+  if (heads % kv_heads != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(node.op, ": ", node.attributes.Int("heads"),
-                     " heads do not share ", kv_heads, " KV heads evenly"));
+        absl::StrCat(node.op->name, ": ", heads, " heads do not share ",
+                     kv_heads, " KV heads evenly"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckQuery(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-  WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "keys"));
   WEFT_RETURN_IF_ERROR(CheckHeads(graph, node, 1));
-  WEFT_RETURN_IF_ERROR(WantFloat(node, "scale", 0));
-  if (node.attributes.Has("window")) {
-    WEFT_RETURN_IF_ERROR(
-        WantInt(node, "window", 1, std::numeric_limits<int32_t>::max()));
-  }
-  if (node.attributes.Has("softcap")) {
-    WEFT_RETURN_IF_ERROR(WantFloat(node, "softcap", 0));
-  }
   const Shape& q = OperandType(graph, node, 0).shape;
-  const int64_t want =
-      node.attributes.Int("heads") * OperandType(graph, node, 1).shape[2].value;
+  const int64_t want = node.attributes.As<AttentionAttributes>().heads *
+                       OperandType(graph, node, 1).shape[2].value;
   if (q.rank() != 2 || q[1] != Dim::Number(want)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op, ": query is ", q.ToString(), ", want ", want, " columns"));
+    return absl::InvalidArgumentError(absl::StrCat(node.op->name, ": query is ",
+                                                   q.ToString(), ", want ",
+                                                   want, " columns"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2, 0));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
-                 Dim::Number(node.attributes.Int("heads")), Dim::Context()})};
+                 Dim::Number(node.attributes.As<AttentionAttributes>().heads),
+                 Dim::Context()})};
 }
 
 absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
@@ -75,36 +64,29 @@ absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 4, 4));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-  WEFT_RETURN_IF_ERROR(WantState(graph, node, 1, "values"));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 2, 0));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
   const Shape& p = OperandType(graph, node, 0).shape;
   const Shape& values = OperandType(graph, node, 1).shape;
   if (p.rank() != 3 || p[2] != Dim::Context() || p[1].symbol != Dim::kNumber ||
       p[1].value % values[1].value != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op, ": weights are ", p.ToString(), ", want [T,H,S]"));
+        node.op->name, ": weights are ", p.ToString(), ", want [T,H,S]"));
   }
   return Types{FloatType({p[0], Dim::Number(p[1].value * values[2].value)})};
 }
 
 absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 5, 5));
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
-  WEFT_RETURN_IF_ERROR(WantState(graph, node, 2, "values"));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 3, 0));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 4, 0));
   const ValueType& keys = OperandType(graph, node, 1);
   const ValueType& values = OperandType(graph, node, 2);
   if (keys.shape[1] != values.shape[1] || keys.dtype != values.dtype) {
     return absl::InvalidArgumentError(
         "attention: keys and values differ in heads or type");
   }
-  return Types{FloatType(
-      {OperandType(graph, node, 0).shape[0],
-       Dim::Number(node.attributes.Int("heads") * values.shape[2].value)})};
+  return Types{
+      FloatType({OperandType(graph, node, 0).shape[0],
+                 Dim::Number(node.attributes.As<AttentionAttributes>().heads *
+                             values.shape[2].value)})};
 }
 
 // Scores of one row and head against positions 0 .. position: -inf before its
@@ -114,11 +96,10 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
                              int32_t slot, int32_t position) {
   const ValueType& keys = call.input_type(1);
   const int64_t head_dim = keys.shape[2].value;
-  const int64_t group = call.node.attributes.Int("heads") / keys.shape[1].value;
-  const double scale = call.node.attributes.Float("scale");
-  const double softcap = call.node.attributes.Float("softcap");
-  const int64_t window = call.node.attributes.Int("window", position + 1);
-  const int64_t first = std::max<int64_t>(0, position + 1 - window);
+  const AttentionAttributes a = call.attributes<AttentionAttributes>();
+  const int64_t group = a.heads / keys.shape[1].value;
+  const int64_t first =
+      a.window > 0 ? std::max<int64_t>(0, position + 1 - a.window) : 0;
   std::vector<double> scores(position + 1,
                              -std::numeric_limits<double>::infinity());
   for (int64_t s = first; s <= position; ++s) {
@@ -127,8 +108,10 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
       sum += q[head * head_dim + d] *
              ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
     }
-    scores[s] = sum * scale;
-    if (softcap > 0) scores[s] = softcap * std::tanh(scores[s] / softcap);
+    scores[s] = sum * a.scale;
+    if (a.softcap > 0) {
+      scores[s] = a.softcap * std::tanh(scores[s] / a.softcap);
+    }
   }
   return scores;
 }
@@ -154,7 +137,7 @@ void AddValues(const ValueType& values, const KvState& state, int32_t slot,
 }
 
 void RunScores(const ReferenceCall& call) {
-  const int64_t heads = call.node.attributes.Int("heads");
+  const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t context = call.outputs[0].columns / heads;
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> q = ReadRow(call, 0, t);
@@ -209,7 +192,7 @@ void RunValues(const ReferenceCall& call) {
 
 void RunAttention(const ReferenceCall& call) {
   const ValueType& values = call.input_type(2);
-  const int64_t heads = call.node.attributes.Int("heads");
+  const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t group = heads / values.shape[1].value;
   const int64_t value_dim = values.shape[2].value;
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
@@ -229,8 +212,8 @@ void RunAttention(const ReferenceCall& call) {
 
 // Against the whole context bound, or the window: an upper estimate.
 int64_t PositionsSeen(const Node& node, const Bounds& bounds) {
-  return std::min(bounds.context,
-                  node.attributes.Int("window", bounds.context));
+  const int64_t window = node.attributes.As<AttentionAttributes>().window;
+  return window > 0 ? std::min(bounds.context, window) : bounds.context;
 }
 
 int64_t ScoreOperations(const Graph& graph, const Node& node,
@@ -258,26 +241,96 @@ int64_t SoftmaxOperations(const Graph& graph, const Node& node,
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
-// Of the two halves; the whole has one operand more before them.
-constexpr IndexOperand kHalfIndices[] = {{2, IndexKind::kPosition},
-                                         {3, IndexKind::kSequence}};
-constexpr IndexOperand kWholeIndices[] = {{3, IndexKind::kPosition},
-                                          {4, IndexKind::kSequence}};
+constexpr OperandSchema kScoreOperands[] = {
+    RowsOperand("q"), StateOperand("keys", "keys"),
+    IndexOperand("positions", IndexKind::kPosition, 0),
+    IndexOperand("sequence", IndexKind::kSequence, 0)};
+constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x")};
+constexpr OperandSchema kValueOperands[] = {
+    RowsOperand("p"), StateOperand("values", "values"),
+    IndexOperand("positions", IndexKind::kPosition, 0),
+    IndexOperand("sequence", IndexKind::kSequence, 0)};
+constexpr OperandSchema kAttentionOperands[] = {
+    RowsOperand("q"), StateOperand("keys", "keys"),
+    StateOperand("values", "values"),
+    IndexOperand("positions", IndexKind::kPosition, 0),
+    IndexOperand("sequence", IndexKind::kSequence, 0)};
+
+constexpr AttributeSchema kAttentionAttributes[] = {
+    Field<&AttentionAttributes::heads>("heads", "of the query")
+        .From(1, 1 << 16),
+    Field<&AttentionAttributes::scale>("scale", "of scores").Above(0),
+    Field<&AttentionAttributes::window>(
+        "window", "positions that a row sees, its own the last; 0: all")
+        .Optional()
+        .From(0, std::numeric_limits<int32_t>::max()),
+    Field<&AttentionAttributes::softcap>(
+        "softcap", "c: scores become c * tanh(score / c); 0: they stay")
+        .Optional()
+        .AtLeast(0)};
+
+constexpr OpDef AttentionScores() {
+  OpDef op;
+  op.name = "attention_scores";
+  op.meaning =
+      "f32[T,H,S] = scale * q f32[T,H*D] with the keys of its sequence, -inf "
+      "where unseen";
+  op.operands = kScoreOperands;
+  op.attributes = kAttentionAttributes;
+  op.primitive = true;
+  op.infer = InferScores;
+  op.reference = RunScores;
+  op.operations = ScoreOperations;
+  return op;
+}
+
+constexpr OpDef SoftmaxRecord() {
+  OpDef op;
+  op.name = "softmax";
+  op.meaning = "e^x / sum(e^x) over the last dimension";
+  op.operands = kSoftmaxOperands;
+  op.primitive = true;
+  op.in_place_operand = FirstOperand;
+  op.infer = InferSoftmax;
+  op.reference = RunSoftmax;
+  op.operations = SoftmaxOperations;
+  return op;
+}
+
+constexpr OpDef AttentionValues() {
+  OpDef op;
+  op.name = "attention_values";
+  op.meaning = "f32[T,H*D] = p f32[T,H,S] times the values of its sequence";
+  op.operands = kValueOperands;
+  op.primitive = true;
+  op.infer = InferValues;
+  op.reference = RunValues;
+  op.operations = ValueOperations;
+  return op;
+}
+
+constexpr OpDef Attention() {
+  OpDef op;
+  op.name = "attention";
+  op.meaning = "f32[T,H*D]: scores, softmax and values in one sweep over pages";
+  op.operands = kAttentionOperands;
+  op.attributes = kAttentionAttributes;
+  op.made_of = "attention_scores, softmax, attention_values";
+  op.infer = InferAttention;
+  op.reference = RunAttention;
+  op.operations = AttentionOperations;
+  return op;
+}
 
 }  // namespace
 
-const OpDef kAttentionScoresOp = {
-    "attention_scores", true,      false,           nullptr,     false,
-    InferScores,        RunScores, ScoreOperations, kHalfIndices};
-const OpDef kSoftmaxOp = {
-    "softmax", true,         false,      FirstOperand,
-    false,     InferSoftmax, RunSoftmax, SoftmaxOperations};
-const OpDef kAttentionValuesOp = {
-    "attention_values", true,      false,           nullptr,     false,
-    InferValues,        RunValues, ValueOperations, kHalfIndices};
-const OpDef kAttentionOp = {
-    "attention",  false,          false,        nullptr,
-    false,        InferAttention, RunAttention, AttentionOperations,
-    kWholeIndices};
+absl::Span<const AttributeSchema> AttentionAttributes::Schema() {
+  return kAttentionAttributes;
+}
+
+constexpr OpDef kAttentionScoresOp = AttentionScores();
+constexpr OpDef kSoftmaxOp = SoftmaxRecord();
+constexpr OpDef kAttentionValuesOp = AttentionValues();
+constexpr OpDef kAttentionOp = Attention();
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Builds graphs: one method per primitive op, result types by the ops' own
+// Builds graphs of ops by their records, with result types by the ops' own
 // rules.
 //
 // The first error sticks (status()); after it every call returns a value that
@@ -11,29 +11,15 @@
 
 #include "absl/status/status.h"
 #include "graph/graph.h"
+#include "ops/ops.h"
 
 namespace weft {
 
-struct RopeOptions {
-  int64_t head_dim = 0;
-  int64_t rope_dims = 0;
-  double base = 10000;
-  double scale = 1;                   // of positions
-  const char* style = "interleaved";  // or "halves"
-  ValueId factors = kNone;            // f32[rope_dims / 2], divides frequencies
-  double magnitude = 1;               // of sines and cosines
-  // YaRN, where ramp_end is above 0: pairs up to ramp_begin are not scaled,
-  // those from ramp_end on are, and in between less and less are not.
-  double ramp_begin = 0;
-  double ramp_end = 0;
+struct RopeOptions : RopeAttributes {
+  ValueId factors = kNone;  // f32[rope_dims / 2], divides frequencies
 };
 
-struct AttentionOptions {
-  int64_t heads = 0;
-  double scale = 1;    // of scores
-  int64_t window = 0;  // positions that a row sees, its own the last; 0: all
-  double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
-};
+using AttentionOptions = AttentionAttributes;
 
 // The results of top_k.
 struct Chosen {
@@ -52,6 +38,11 @@ class GraphBuilder {
   // The name given to the nodes that follow; goes into dumps.
   void Name(std::string name) { name_ = std::move(name); }
 
+  // A node of any op, by its record; the first result. What the methods below
+  // do, for the ops that models often have.
+  ValueId Node(const OpDef& op, std::vector<ValueId> inputs,
+               Attributes attributes = {});
+
   ValueId Embed(ValueId ids, ValueId table);
   // Of each of `heads` equal parts of a row by itself. `bias` may be kNone.
   ValueId RmsNorm(ValueId x, ValueId weight, double eps, int64_t heads = 1);
@@ -63,7 +54,7 @@ class GraphBuilder {
   ValueId Scale(ValueId x, double factor);
   ValueId Softcap(ValueId x, double cap);  // cap * tanh(x / cap)
   ValueId Silu(ValueId x);
-  ValueId Gelu(ValueId x, const char* approximation);  // "none", "tanh"
+  ValueId Gelu(ValueId x, GeluApproximation approximation);
   // Of weights: one below the other.
   ValueId ConcatRows(std::vector<ValueId> weights);
   ValueId Rope(ValueId x, ValueId positions, const RopeOptions& options);
@@ -83,10 +74,6 @@ class GraphBuilder {
   ValueId WeightedSum(ValueId x, ValueId weights);
 
  private:
-  // The first result.
-  ValueId Add(const char* op, std::vector<ValueId> inputs,
-              Attributes attributes = {});
-
   Graph& graph_;
   absl::Status status_;
   std::string name_;

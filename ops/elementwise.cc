@@ -13,50 +13,38 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
+constexpr OperandSchema kUnary[] = {RowsOperand("x")};
+constexpr OperandSchema kBinary[] = {RowsOperand("a"), RowsOperand("b")};
+
+constexpr AttributeSchema kScaleAttributes[] = {
+    Field<&ScaleAttributes::factor>("factor", "what each element is times")};
+constexpr AttributeSchema kSoftcapAttributes[] = {
+    Field<&SoftcapAttributes::cap>("cap", "what no result goes beyond")
+        .Above(0)};
+constexpr const char* kGeluApproximations[] = {"none", "tanh"};
+constexpr AttributeSchema kGeluAttributes[] = {
+    Field<&GeluAttributes::approximation>("approximation",
+                                          "how the normal distribution is")
+        .OneOf(kGeluApproximations)};
+
 absl::StatusOr<Types> InferUnary(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   return Types{FloatType(OperandType(graph, node, 0).shape)};
 }
 
-absl::StatusOr<Types> InferGelu(const Graph& graph, const Node& node) {
-  const std::string kind = node.attributes.String("approximation");
-  if (kind != "none" && kind != "tanh") {
-    return absl::InvalidArgumentError(
-        "gelu attribute approximation: want \"none\" or \"tanh\"");
-  }
-  return InferUnary(graph, node);
-}
-
-absl::StatusOr<Types> InferScale(const Graph& graph, const Node& node) {
-  absl::StatusOr<Types> types = InferUnary(graph, node);
-  if (!types.ok()) return types;
-  WEFT_RETURN_IF_ERROR(
-      WantFloat(node, "factor", -std::numeric_limits<double>::max()));
-  return types;
-}
-
-absl::StatusOr<Types> InferSoftcap(const Graph& graph, const Node& node) {
-  absl::StatusOr<Types> types = InferUnary(graph, node);
-  if (!types.ok()) return types;
-  WEFT_RETURN_IF_ERROR(WantFloat(node, "cap", 0));
-  return types;
-}
-
 absl::StatusOr<Types> InferBinary(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const ValueType& a = OperandType(graph, node, 0);
   const ValueType& b = OperandType(graph, node, 1);
   const Dim columns = a.shape[a.shape.rank() - 1];
   // Kernels take all but the first dimension for the columns.
-  const bool gate = node.op == "silu_gate" || node.op == "gelu_gate";
+  const bool gate = node.Is(kSiluGateOp) || node.Is(kGeluGateOp);
   const bool repeats =
       !gate && a.shape.rank() == 2 && b.shape == Shape{columns};
   if (b.dtype != DType::kF32 || !b.layout.empty() ||
       (b.shape != a.shape && !repeats)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op, " cannot join ", a.ToString(), " and ", b.ToString()));
+        node.op->name, " cannot join ", a.ToString(), " and ", b.ToString()));
   }
   return Types{FloatType(a.shape)};
 }
@@ -88,16 +76,17 @@ void RunSigmoid(const ReferenceCall& call) {
   ForEachRow(call, [](double a, double) { return 1.0 / (1.0 + std::exp(-a)); });
 }
 void RunGelu(const ReferenceCall& call) {
-  const bool tanh = call.node.attributes.String("approximation") == "tanh";
+  const bool tanh = call.attributes<GeluAttributes>().approximation ==
+                    GeluApproximation::kTanh;
   ForEachRow(call,
              [tanh](double a, double) { return tanh ? GeluTanh(a) : Gelu(a); });
 }
 void RunScale(const ReferenceCall& call) {
-  const double factor = call.node.attributes.Float("factor");
+  const double factor = call.attributes<ScaleAttributes>().factor;
   ForEachRow(call, [factor](double a, double) { return a * factor; });
 }
 void RunSoftcap(const ReferenceCall& call) {
-  const double cap = call.node.attributes.Float("cap");
+  const double cap = call.attributes<SoftcapAttributes>().cap;
   ForEachRow(call,
              [cap](double a, double) { return cap * std::tanh(a / cap); });
 }
@@ -111,7 +100,6 @@ void RunSiluGate(const ReferenceCall& call) {
 }
 
 absl::StatusOr<Types> InferQuantizeRows(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
 }
@@ -122,28 +110,78 @@ void RunQuantizeRows(const ReferenceCall& call) {
   }
 }
 
+constexpr OpDef Unary(const char* name, const char* meaning,
+                      void (*reference)(const ReferenceCall&),
+                      absl::Span<const AttributeSchema> attributes = {}) {
+  OpDef op;
+  op.name = name;
+  op.meaning = meaning;
+  op.operands = kUnary;
+  op.attributes = attributes;
+  op.primitive = true;
+  op.in_place_operand = FirstOperand;
+  op.infer = InferUnary;
+  op.reference = reference;
+  return op;
+}
+
+constexpr OpDef Binary(const char* name, const char* meaning,
+                       void (*reference)(const ReferenceCall&)) {
+  OpDef op = Unary(name, meaning, reference);
+  op.operands = kBinary;
+  op.infer = InferBinary;
+  return op;
+}
+
+constexpr OpDef Gate(const char* name, const char* meaning, const char* made_of,
+                     void (*reference)(const ReferenceCall&)) {
+  OpDef op = Binary(name, meaning, reference);
+  op.primitive = false;
+  op.made_of = made_of;
+  return op;
+}
+
+constexpr OpDef QuantizeRows() {
+  OpDef op;
+  op.name = "quantize_rows";
+  op.meaning =
+      "q8r[M,K]: blocks of 32 int8 with a scale and two sums, for products "
+      "with quantised weights";
+  op.operands = kUnary;
+  op.made_of = "the rounding of an operand of matmul";
+  op.infer = InferQuantizeRows;
+  op.reference = RunQuantizeRows;
+  return op;
+}
+
 }  // namespace
 
-const OpDef kAddOp = {"add", true,        false,  FirstOperand,
-                      false, InferBinary, RunAdd, nullptr};
-const OpDef kMulOp = {"mul", true,        false,  FirstOperand,
-                      false, InferBinary, RunMul, nullptr};
-const OpDef kSiluOp = {"silu", true,       false,   FirstOperand,
-                       false,  InferUnary, RunSilu, nullptr};
-const OpDef kSigmoidOp = {"sigmoid", true,       false,      FirstOperand,
-                          false,     InferUnary, RunSigmoid, nullptr};
-const OpDef kGeluOp = {"gelu", true,      false,   FirstOperand,
-                       false,  InferGelu, RunGelu, nullptr};
-const OpDef kScaleOp = {"scale", true,       false,    FirstOperand,
-                        false,   InferScale, RunScale, nullptr};
-const OpDef kSoftcapOp = {"softcap", true,         false,      FirstOperand,
-                          false,     InferSoftcap, RunSoftcap, nullptr};
-const OpDef kGeluGateOp = {"gelu_gate", false,       false,       FirstOperand,
-                           false,       InferBinary, RunGeluGate, nullptr};
-const OpDef kSiluGateOp = {"silu_gate", false,       false,       FirstOperand,
-                           false,       InferBinary, RunSiluGate, nullptr};
-const OpDef kQuantizeRowsOp = {"quantize_rows", false,  false,
-                               nullptr,         false,  InferQuantizeRows,
-                               RunQuantizeRows, nullptr};
+absl::Span<const AttributeSchema> ScaleAttributes::Schema() {
+  return kScaleAttributes;
+}
+absl::Span<const AttributeSchema> SoftcapAttributes::Schema() {
+  return kSoftcapAttributes;
+}
+absl::Span<const AttributeSchema> GeluAttributes::Schema() {
+  return kGeluAttributes;
+}
+
+constexpr OpDef kAddOp =
+    Binary("add", "a + b; b is like a, or f32[N] for each row", RunAdd);
+constexpr OpDef kMulOp =
+    Binary("mul", "a * b; b is like a, or f32[N] for each row", RunMul);
+constexpr OpDef kSiluOp = Unary("silu", "x / (1 + e^-x)", RunSilu);
+constexpr OpDef kSigmoidOp = Unary("sigmoid", "1 / (1 + e^-x)", RunSigmoid);
+constexpr OpDef kGeluOp = Unary("gelu", "x Phi(x), Phi the normal distribution",
+                                RunGelu, kGeluAttributes);
+constexpr OpDef kScaleOp =
+    Unary("scale", "x * factor", RunScale, kScaleAttributes);
+constexpr OpDef kSoftcapOp =
+    Unary("softcap", "cap * tanh(x / cap)", RunSoftcap, kSoftcapAttributes);
+constexpr OpDef kGeluGateOp =
+    Gate("gelu_gate", "gelu(a) * b, gelu by tanh", "gelu, mul", RunGeluGate);
+constexpr OpDef kSiluGateOp =
+    Gate("silu_gate", "silu(a) * b", "silu, mul", RunSiluGate);
+constexpr OpDef kQuantizeRowsOp = QuantizeRows();
 
 }  // namespace weft

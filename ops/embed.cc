@@ -10,8 +10,6 @@ namespace {
 using Types = std::vector<ValueType>;
 
 absl::StatusOr<Types> InferEmbed(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 0, -1));
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
   const ValueType& table = OperandType(graph, node, 1);
   if (table.shape.rank() != 2 || table.shape[0].symbol != Dim::kNumber ||
@@ -32,9 +30,7 @@ void RunEmbed(const ReferenceCall& call) {
 }
 
 absl::StatusOr<Types> InferTakeRows(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-  WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, 1, -1));
   const ValueType& x = OperandType(graph, node, 0);
   if (x.shape.rank() != 2) {
     return absl::InvalidArgumentError("take_rows wants a matrix [T,D]");
@@ -49,17 +45,21 @@ void RunTakeRows(const ReferenceCall& call) {
 }
 
 absl::StatusOr<Types> InferSlice(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
   if (shape.rank() != 2 || shape[1].symbol != Dim::kNumber) {
     return absl::InvalidArgumentError("slice wants a matrix [M,N]");
   }
   const int64_t columns = shape[1].value;
-  WEFT_RETURN_IF_ERROR(WantInt(node, "begin", 0, columns - 1));
-  const int64_t begin = node.attributes.Int("begin");
-  WEFT_RETURN_IF_ERROR(WantInt(node, "size", 1, columns - begin));
-  return Types{FloatType({shape[0], Dim::Number(node.attributes.Int("size"))})};
+  const auto [begin, size] = node.attributes.As<SliceAttributes>();
+  if (begin >= columns || size > columns - begin) {
+    return absl::InvalidArgumentError(absl::StrCat("slice attribute size: is ",
+                                                   size, " from ", begin,
+                                                   " on, want columns "
+                                                   "of ",
+                                                   shape.ToString()));
+  }
+  return Types{FloatType({shape[0], Dim::Number(size)})};
 }
 
 // Of a table, the rows that are taken.
@@ -73,20 +73,63 @@ int64_t TakenRowsRead(const Graph&, const Node&, int operand,
   return operand == 0 ? bounds.rows : -1;
 }
 
-constexpr IndexOperand kEmbedIndices[] = {{0, IndexKind::kRowOf, 1}};
-constexpr IndexOperand kTakeRowsIndices[] = {{1, IndexKind::kRowOf, 0}};
+constexpr OperandSchema kEmbedOperands[] = {
+    IndexOperand("ids", IndexKind::kRowOf, -1, 1), WeightOperand("table")};
+constexpr OperandSchema kTakeRowsOperands[] = {
+    RowsOperand("x"), IndexOperand("rows", IndexKind::kRowOf, -1, 0)};
+constexpr OperandSchema kSliceOperands[] = {RowsOperand("x")};
+
+constexpr AttributeSchema kSliceAttributes[] = {
+    Field<&SliceAttributes::begin>("begin", "the first column")
+        .From(0, int64_t{1} << 32),
+    Field<&SliceAttributes::size>("size", "how many columns")
+        .From(1, int64_t{1} << 32)};
+
+constexpr OpDef Embed() {
+  OpDef op;
+  op.name = "embed";
+  op.meaning = "f32[T,D]: rows ids i32[T] of table [V,D]";
+  op.operands = kEmbedOperands;
+  op.primitive = true;
+  op.infer = InferEmbed;
+  op.reference = RunEmbed;
+  op.rows_read = EmbedRowsRead;
+  return op;
+}
+
+constexpr OpDef TakeRows() {
+  OpDef op;
+  op.name = "take_rows";
+  op.meaning = "f32[R,D]: rows i32[R] of x f32[T,D]";
+  op.operands = kTakeRowsOperands;
+  op.primitive = true;
+  op.infer = InferTakeRows;
+  op.reference = RunTakeRows;
+  op.rows_read = TakenRowsRead;
+  return op;
+}
+
+// A view: there is nothing to run.
+constexpr OpDef Slice() {
+  OpDef op;
+  op.name = "slice";
+  op.meaning = "a view of columns of x f32[M,N]";
+  op.operands = kSliceOperands;
+  op.attributes = kSliceAttributes;
+  op.primitive = true;
+  op.view = true;
+  op.infer = InferSlice;
+  return op;
+}
 
 }  // namespace
 
-const OpDef kEmbedOp = {"embed",       true,       false,        nullptr,
-                        false,         InferEmbed, RunEmbed,     nullptr,
-                        kEmbedIndices, nullptr,    EmbedRowsRead};
-const OpDef kTakeRowsOp = {"take_rows", true,         false,
-                           nullptr,     false,        InferTakeRows,
-                           RunTakeRows, nullptr,      kTakeRowsIndices,
-                           nullptr,     TakenRowsRead};
-// A view: there is nothing to run.
-const OpDef kSliceOp = {"slice", true,       true,    nullptr,
-                        false,   InferSlice, nullptr, nullptr};
+absl::Span<const AttributeSchema> SliceAttributes::Schema() {
+  return kSliceAttributes;
+}
+
+constexpr OpDef kEmbedOp = Embed();
+constexpr OpDef kTakeRowsOp = TakeRows();
+constexpr OpDef kSliceOp = Slice();
 
 }  // namespace weft

@@ -19,7 +19,6 @@ using Types = std::vector<ValueType>;
 // --- top_k
 
 absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
   if (shape.rank() != 2 || shape[1].symbol != Dim::kNumber ||
@@ -28,21 +27,25 @@ absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
         absl::StrCat("top_k wants a matrix [M,E<=", kMaxExperts, "], found ",
                      shape.ToString()));
   }
-  WEFT_RETURN_IF_ERROR(WantInt(node, "k", 1, shape[1].value));
-  WEFT_RETURN_IF_ERROR(WantInt(node, "normalize", 0, 1));
+  const int64_t k = node.attributes.As<TopKAttributes>().k;
+  if (k > shape[1].value) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("top_k attribute k: is ", k,
+                     ", want an integer from 1 to ", shape[1].value));
+  }
   // Kernels count pairs of rows and experts in 32 bits.
-  if (CappedProduct(shape[0].Resolve(graph.bounds), node.attributes.Int("k")) >
+  if (CappedProduct(shape[0].Resolve(graph.bounds), k) >
       std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(
         "top_k chooses more than 2^31 numbers in a step");
   }
-  const Shape chosen{shape[0], Dim::Number(node.attributes.Int("k"))};
+  const Shape chosen{shape[0], Dim::Number(k)};
   return Types{{DType::kI32, chosen, ""}, FloatType(chosen)};
 }
 
 void RunTopK(const ReferenceCall& call) {
   const int64_t k = call.outputs[0].columns;
-  const bool normalize = call.node.attributes.Int("normalize") != 0;
+  const bool normalize = call.attributes<TopKAttributes>().normalize;
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
     const std::vector<double> x = ReadRow(call, 0, r);
     std::vector<bool> taken(x.size());
@@ -66,7 +69,7 @@ void RunTopK(const ReferenceCall& call) {
 
 int64_t TopKOperations(const Graph& graph, const Node& node,
                        const Bounds& bounds) {
-  return node.attributes.Int("k") *
+  return node.attributes.As<TopKAttributes>().k *
          OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
@@ -75,7 +78,7 @@ int64_t TopKOperations(const Graph& graph, const Node& node,
 // The ids are what top_k has chosen among so many.
 absl::Status WantIds(const Graph& graph, const Node& node, int i,
                      int64_t experts) {
-  const NodeId producer = graph.ProducerOf(node.inputs[i], "top_k");
+  const NodeId producer = graph.ProducerOf(node.inputs[i], kTopKOp);
   if (producer != kNone) {
     const Node& gate = graph.node(producer);
     if (gate.outputs[0] == node.inputs[i] &&
@@ -84,40 +87,42 @@ absl::Status WantIds(const Graph& graph, const Node& node, int i,
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(node.op, " operand ", i, ": want the ids of a top_k among ",
-                   experts, " experts"));
+      absl::StrCat(node.op->name, " operand ", i,
+                   ": want the ids of a top_k among ", experts, " experts"));
 }
 
-absl::StatusOr<MatmulEpilogue> EpilogueOf(const Node& node) {
-  const std::string name = node.attributes.String("epilogue");
-  if (node.op == kExpertMatmulOp.name) {
-    if (!node.attributes.Has("epilogue")) return MatmulEpilogue::kStore;
-  } else if (name == "silu_gate") {
-    return MatmulEpilogue::kGate;
-  } else if (name == "silu_gate_quantize") {
-    return MatmulEpilogue::kGateQuantize;
+MatmulEpilogue EpilogueOf(const Node& node) {
+  if (!node.Is(kFusedExpertMatmulOp)) return MatmulEpilogue::kStore;
+  switch (node.attributes.As<FusedExpertMatmulAttributes>().epilogue) {
+    case ExpertEpilogue::kSiluGate:
+      return MatmulEpilogue::kGate;
+    case ExpertEpilogue::kSiluGateQuantize:
+      break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(node.op, " has no epilogue '", name, "'"));
+  return MatmulEpilogue::kGateQuantize;
+}
+
+int64_t ExpertsOf(const Node& node) {
+  return node.Is(kFusedExpertMatmulOp)
+             ? node.attributes.As<FusedExpertMatmulAttributes>().experts
+             : node.attributes.As<ExpertMatmulAttributes>().experts;
 }
 
 absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 3, 3));
   const ValueType& x = OperandType(graph, node, 0);
   const ValueType& weight = OperandType(graph, node, 1);
-  WEFT_RETURN_IF_ERROR(WantInt(node, "experts", 1, kMaxExperts));
-  const int64_t experts = node.attributes.Int("experts");
+  const int64_t experts = ExpertsOf(node);
   WEFT_RETURN_IF_ERROR(WantIds(graph, node, 2, experts));
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
-  WEFT_ASSIGN_OR_RETURN(const MatmulEpilogue epilogue, EpilogueOf(node));
+  const MatmulEpilogue epilogue = EpilogueOf(node);
   if (weight.shape.rank() != 2 || weight.shape[0].symbol != Dim::kNumber ||
       weight.shape[1].symbol != Dim::kNumber ||
       weight.shape[0].value % experts != 0 ||
       FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
-    return absl::InvalidArgumentError(absl::StrCat(node.op, " wants a weight [",
-                                                   experts, "*N,K], found ",
-                                                   weight.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " wants a weight [", experts,
+                     "*N,K], found ", weight.ToString()));
   }
   const Shape& ids = OperandType(graph, node, 2).shape;
   const int64_t used = ids[1].value;
@@ -129,7 +134,7 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
        x.shape[1] != Dim::Number(used * depth)) ||
       (quantized && !Info(weight.dtype).quantized)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(node.op, " cannot multiply ", x.ToString(), " by ",
+        absl::StrCat(node.op->name, " cannot multiply ", x.ToString(), " by ",
                      weight.ToString(), " for ", used, " experts of each row"));
   }
   const int64_t rows = weight.shape[0].value / experts;
@@ -139,8 +144,8 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
   const bool quantizes = epilogue == MatmulEpilogue::kGateQuantize;
   if (rows % (quantizes ? 64 : 32) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op, " gate needs whole panels of gate and up rows, found ", rows,
-        " rows of an expert"));
+        node.op->name, " gate needs whole panels of gate and up rows, found ",
+        rows, " rows of an expert"));
   }
   return Types{{quantizes ? DType::kQ8Rows : DType::kF32,
                 Shape{x.shape[0], Dim::Number(used * rows / 2)}, ""}};
@@ -208,7 +213,6 @@ int64_t ExpertRowsRead(const Graph& graph, const Node& node, int operand,
 // --- weighted_sum
 
 absl::StatusOr<Types> InferWeightedSum(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 1));
   const Shape& x = OperandType(graph, node, 0).shape;
@@ -240,25 +244,87 @@ int64_t SumOperations(const Graph& graph, const Node& node,
   return 2 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
-constexpr IndexOperand kExpertIds[] = {{2, IndexKind::kChosen}};
+constexpr OperandSchema kTopKOperands[] = {RowsOperand("x")};
+constexpr OperandSchema kExpertOperands[] = {
+    RowsOperand("x"), WeightOperand("weight"),
+    IndexOperand("ids", IndexKind::kChosen, -1)};
+constexpr OperandSchema kSumOperands[] = {RowsOperand("x"), RowsOperand("p")};
 
-constexpr OpDef ExpertMatmulOp(const char* name, bool primitive) {
-  OpDef op{};
-  op.name = name;
-  op.primitive = primitive;
+constexpr AttributeSchema kTopKAttributes[] = {
+    Field<&TopKAttributes::k>("k", "how many of each row").From(1, kMaxExperts),
+    Field<&TopKAttributes::normalize>("normalize",
+                                      "whether p is divided by its sum")};
+constexpr AttributeSchema kExpertAttributes[] = {
+    Field<&ExpertMatmulAttributes::experts>("experts", "matrices in the weight")
+        .From(1, kMaxExperts)};
+constexpr const char* kExpertEpilogues[] = {"silu_gate", "silu_gate_quantize"};
+constexpr AttributeSchema kFusedExpertAttributes[] = {
+    Field<&FusedExpertMatmulAttributes::experts>("experts",
+                                                 "matrices in the weight")
+        .From(1, kMaxExperts),
+    Field<&FusedExpertMatmulAttributes::epilogue>(
+        "epilogue", "each expert's rows are 16 of gate and 16 of up in turn")
+        .OneOf(kExpertEpilogues)};
+
+constexpr OpDef TopK() {
+  OpDef op;
+  op.name = "top_k";
+  op.meaning =
+      "ids i32[M,k], p f32[M,k]: the k largest of each row of x [M,E], largest "
+      "first, the lower column where two are equal";
+  op.operands = kTopKOperands;
+  op.attributes = kTopKAttributes;
+  op.primitive = true;
+  op.infer = InferTopK;
+  op.reference = RunTopK;
+  op.operations = TopKOperations;
+  return op;
+}
+
+constexpr OpDef ExpertMatmul() {
+  OpDef op;
+  op.name = "expert_matmul";
+  op.meaning =
+      "f32[M,k*N]: x times the matrix of each of a row's k experts, weight "
+      "[E*N,K], ids of top_k; x [M,k*K] has columns for each";
+  op.operands = kExpertOperands;
+  op.attributes = kExpertAttributes;
+  op.primitive = true;
   op.infer = InferExpertMatmul;
   op.reference = RunExpertMatmul;
   op.operations = ExpertOperations;
-  op.index_operands = kExpertIds;
   op.rows_read = ExpertRowsRead;
+  return op;
+}
+
+constexpr OpDef FusedExpertMatmul() {
+  OpDef op = ExpertMatmul();
+  op.name = "fused_expert_matmul";
+  op.meaning = "epilogue(expert_matmul(x, weight, ids))";
+  op.attributes = kFusedExpertAttributes;
+  op.primitive = false;
+  op.made_of = "expert_matmul, silu, mul, quantize_rows";
+  return op;
+}
+
+constexpr OpDef WeightedSum() {
+  OpDef op;
+  op.name = "weighted_sum";
+  op.meaning =
+      "f32[M,D]: the k parts of a row of x f32[M,k*D], each times its number "
+      "of p f32[M,k], added in order";
+  op.operands = kSumOperands;
+  op.primitive = true;
+  op.infer = InferWeightedSum;
+  op.reference = RunWeightedSum;
+  op.operations = SumOperations;
   return op;
 }
 
 }  // namespace
 
 bool IsExpertMatmul(const Node& node) {
-  return node.op == kExpertMatmulOp.name ||
-         node.op == kFusedExpertMatmulOp.name;
+  return node.Is(kExpertMatmulOp) || node.Is(kFusedExpertMatmulOp);
 }
 
 bool IsProduct(const Node& node) {
@@ -268,11 +334,11 @@ bool IsProduct(const Node& node) {
 ExpertParts ExpertPartsOf(const Graph& graph, const Node& node) {
   ExpertParts parts;
   const Shape& weight = OperandType(graph, node, 1).shape;
-  parts.experts = node.attributes.Int("experts");
+  parts.experts = ExpertsOf(node);
   parts.used = OperandType(graph, node, 2).shape[1].value;
   parts.weight_rows = weight[0].value / parts.experts;
   parts.shared = OperandType(graph, node, 0).shape[1] == weight[1];
-  parts.epilogue = *EpilogueOf(node);
+  parts.epilogue = EpilogueOf(node);
   parts.columns = parts.epilogue == MatmulEpilogue::kStore
                       ? parts.weight_rows
                       : parts.weight_rows / 2;
@@ -283,12 +349,19 @@ int64_t ExpertsRead(const ExpertParts& parts, int64_t rows) {
   return std::min(parts.experts, CappedProduct(rows, parts.used));
 }
 
-const OpDef kTopKOp = {"top_k", true,      false,   nullptr,
-                       false,   InferTopK, RunTopK, TopKOperations};
-const OpDef kExpertMatmulOp = ExpertMatmulOp("expert_matmul", true);
-const OpDef kFusedExpertMatmulOp = ExpertMatmulOp("fused_expert_matmul", false);
-const OpDef kWeightedSumOp = {"weighted_sum", true,         false,
-                              nullptr,        false,        InferWeightedSum,
-                              RunWeightedSum, SumOperations};
+absl::Span<const AttributeSchema> TopKAttributes::Schema() {
+  return kTopKAttributes;
+}
+absl::Span<const AttributeSchema> ExpertMatmulAttributes::Schema() {
+  return kExpertAttributes;
+}
+absl::Span<const AttributeSchema> FusedExpertMatmulAttributes::Schema() {
+  return kFusedExpertAttributes;
+}
+
+constexpr OpDef kTopKOp = TopK();
+constexpr OpDef kExpertMatmulOp = ExpertMatmul();
+constexpr OpDef kFusedExpertMatmulOp = FusedExpertMatmul();
+constexpr OpDef kWeightedSumOp = WeightedSum();
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // matmul and fused_matmul.
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "ops/fused_matmul.h"
@@ -12,35 +13,23 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
+// As FusedEpilogue.
+constexpr const char* kEpilogueNames[] = {"",          "residual",
+                                          "silu_gate", "silu_gate_quantize",
+                                          "gelu_gate", "gelu_gate_quantize"};
 constexpr struct {
-  const char* name;
   MatmulEpilogue epilogue;
   GateActivation activation = GateActivation::kSilu;
 } kEpilogues[] = {
-    {"", MatmulEpilogue::kStore},
-    {"residual", MatmulEpilogue::kResidual},
-    {"silu_gate", MatmulEpilogue::kGate},
-    {"silu_gate_quantize", MatmulEpilogue::kGateQuantize},
-    {"gelu_gate", MatmulEpilogue::kGate, GateActivation::kGeluTanh},
-    {"gelu_gate_quantize", MatmulEpilogue::kGateQuantize,
-     GateActivation::kGeluTanh},
+    {MatmulEpilogue::kStore},
+    {MatmulEpilogue::kResidual},
+    {MatmulEpilogue::kGate},
+    {MatmulEpilogue::kGateQuantize},
+    {MatmulEpilogue::kGate, GateActivation::kGeluTanh},
+    {MatmulEpilogue::kGateQuantize, GateActivation::kGeluTanh},
 };
 
-// Kernels read the parts of a plain product too: it must have none.
-absl::Status WantPlain(const Node& node) {
-  const MatmulParts parts = PartsOf(node);
-  if (parts.norm < 0 && parts.norm_bias < 0 && parts.bias < 0 &&
-      parts.residual < 0 && !parts.quantize &&
-      parts.epilogue == MatmulEpilogue::kStore) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      "matmul has attributes of fused_matmul: it takes none");
-}
-
 absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
-  if (node.op == kMatmulOp.name) WEFT_RETURN_IF_ERROR(WantPlain(node));
   const ValueType& x = OperandType(graph, node, 0);
   const ValueType& weight = OperandType(graph, node, 1);
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
@@ -49,27 +38,20 @@ absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
       FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op, " wants a weight [N,K], found ", weight.ToString()));
+        node.op->name, " wants a weight [N,K], found ", weight.ToString()));
   }
   const bool quantized = x.dtype == DType::kQ8Rows;
   if (x.shape.rank() != 2 || !x.layout.empty() ||
       (x.dtype != DType::kF32 && !quantized) || x.shape[1] != weight.shape[1] ||
       (quantized && !Info(weight.dtype).quantized)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        node.op, " cannot multiply ", x.ToString(), " by ", weight.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " cannot multiply ", x.ToString(), " by ",
+                     weight.ToString()));
   }
   return Types{FloatType({x.shape[0], weight.shape[0]})};
 }
 
 absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 6));
-  const std::string epilogue = node.attributes.String("epilogue");
-  bool known = false;
-  for (const auto& row : kEpilogues) known |= epilogue == row.name;
-  if (!known) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fused_matmul has no epilogue '", epilogue, "'"));
-  }
   const MatmulParts parts = PartsOf(node);
   const size_t operands = 2 + (parts.norm >= 0) + (parts.norm_bias >= 0) +
                           (parts.bias >= 0) + (parts.residual >= 0);
@@ -86,13 +68,7 @@ absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
   const ValueType& weight = OperandType(graph, node, 1);
   if (parts.norm >= 0) {
     WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
-    WEFT_RETURN_IF_ERROR(WantFloat(node, "eps", -1e-30));
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, parts.norm, x.shape[1]));
-    const std::string norm = node.attributes.String("norm");
-    if (!norm.empty() && norm != "layer") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("fused_matmul has no norm '", norm, "'"));
-    }
   }
   if (parts.norm_bias >= 0) {
     if (parts.norm < 0 || !parts.layer_norm) {
@@ -193,29 +169,89 @@ int64_t MatmulOperations(const Graph& graph, const Node& node,
   return 2 * x.Elements(bounds) * weight[0].Resolve(bounds);
 }
 
+constexpr OperandSchema kMatmulOperands[] = {RowsOperand("x"),
+                                             WeightOperand("weight")};
+constexpr OperandSchema kFusedOperands[] = {
+    RowsOperand("x"),
+    WeightOperand("weight"),
+    Optional(WeightOperand("norm")),
+    Optional(WeightOperand("norm_bias")),
+    Optional(WeightOperand("bias")),
+    Optional(RowsOperand("residual"))};
+
+constexpr const char* kNormNames[] = {"rms", "layer"};
+constexpr AttributeSchema kFusedAttributes[] = {
+    Field<&FusedMatmulAttributes::eps>("eps", "of the norm of x; absent: none")
+        .Optional()
+        .AtLeast(0),
+    Field<&FusedMatmulAttributes::norm>("norm", "which, with eps")
+        .Optional()
+        .OneOf(kNormNames),
+    Field<&FusedMatmulAttributes::norm_bias>("norm_bias",
+                                             "whether the norm has a bias")
+        .Optional(),
+    Field<&FusedMatmulAttributes::quantize>(
+        "quantize", "whether the normed x is rounded (quantize_rows)")
+        .Optional(),
+    Field<&FusedMatmulAttributes::bias>("bias", "whether the product has one")
+        .Optional(),
+    Field<&FusedMatmulAttributes::epilogue>(
+        "epilogue",
+        "what becomes of the product; of a gate the weight's rows "
+        "are 16 of gate and 16 of up in turn")
+        .Optional()
+        .OneOf(kEpilogueNames)};
+
+constexpr OpDef Matmul() {
+  OpDef op;
+  op.name = "matmul";
+  op.meaning = "f32[M,N] = x [M,K] weight^T, weight [N,K]";
+  op.operands = kMatmulOperands;
+  op.primitive = true;
+  op.infer = InferMatmul;
+  op.reference = RunFusedMatmul;
+  op.operations = MatmulOperations;
+  return op;
+}
+
+// The last operand may be the residual; which one is known from the node, so
+// sharing its memory is the business of passes/lifetimes.
+constexpr OpDef FusedMatmul() {
+  OpDef op = Matmul();
+  op.name = "fused_matmul";
+  op.meaning = "epilogue(quantize(norm(x)) weight^T + bias)";
+  op.operands = kFusedOperands;
+  op.attributes = kFusedAttributes;
+  op.primitive = false;
+  op.made_of =
+      "rms_norm or layer_norm, quantize_rows, matmul, add, silu or gelu, mul";
+  op.in_place_operand = ResidualOperand;
+  op.infer = InferFusedMatmul;
+  op.rounds_inside = RoundsInside;
+  return op;
+}
+
 }  // namespace
 
 bool IsMatmul(const Node& node) {
-  return node.op == kMatmulOp.name || node.op == kFusedMatmulOp.name;
+  return node.Is(kMatmulOp) || node.Is(kFusedMatmulOp);
 }
 
 MatmulParts PartsOf(const Node& node) {
   MatmulParts parts;
   parts.x = node.inputs[0];
   parts.weight = node.inputs[1];
+  if (!node.Is(kFusedMatmulOp)) return parts;
+  const auto fused = node.attributes.As<FusedMatmulAttributes>();
   int next = 2;
-  if (node.attributes.Has("eps")) parts.norm = next++;
-  if (node.attributes.Int("norm_bias") != 0) parts.norm_bias = next++;
-  parts.layer_norm = node.attributes.String("norm") == "layer";
-  if (node.attributes.Int("bias") != 0) parts.bias = next++;
-  parts.eps = node.attributes.Float("eps");
-  parts.quantize = node.attributes.Int("quantize") != 0;
-  const std::string epilogue = node.attributes.String("epilogue");
-  for (const auto& row : kEpilogues) {
-    if (epilogue != row.name) continue;
-    parts.epilogue = row.epilogue;
-    parts.activation = row.activation;
-  }
+  if (fused.eps) parts.norm = next++;
+  if (fused.norm_bias) parts.norm_bias = next++;
+  parts.layer_norm = fused.norm == FusedNorm::kLayer;
+  if (fused.bias) parts.bias = next++;
+  parts.eps = fused.eps.value_or(0);
+  parts.quantize = fused.quantize;
+  parts.epilogue = kEpilogues[static_cast<int>(fused.epilogue)].epilogue;
+  parts.activation = kEpilogues[static_cast<int>(fused.epilogue)].activation;
   if (parts.epilogue == MatmulEpilogue::kResidual) parts.residual = next++;
   return parts;
 }
@@ -231,43 +267,34 @@ MatmulOperands OperandsOf(const Node& node) {
 
 void SetParts(const MatmulParts& parts, const MatmulOperands& operands,
               Node* node) {
-  node->op = kFusedMatmulOp.name;
-  node->attributes = Attributes();
+  FusedMatmulAttributes fused;
   node->inputs = {parts.x, parts.weight};
   const auto add = [node](ValueId operand) {
     if (operand != kNone) node->inputs.push_back(operand);
     return operand != kNone;
   };
   if (add(operands.norm)) {
-    node->attributes.Set("eps", parts.eps);
-    if (parts.layer_norm) node->attributes.Set("norm", std::string("layer"));
-    if (parts.quantize) node->attributes.Set("quantize", int64_t{1});
+    fused.eps = parts.eps;
+    if (parts.layer_norm) fused.norm = FusedNorm::kLayer;
+    fused.quantize = parts.quantize;
   }
-  if (add(operands.norm_bias)) node->attributes.Set("norm_bias", int64_t{1});
-  if (add(operands.bias)) node->attributes.Set("bias", int64_t{1});
+  fused.norm_bias = add(operands.norm_bias);
+  fused.bias = add(operands.bias);
   add(operands.residual);
-  for (const auto& row : kEpilogues) {
-    if (row.epilogue == parts.epilogue && row.activation == parts.activation &&
-        *row.name != '\0') {
-      node->attributes.Set("epilogue", std::string(row.name));
+  for (size_t i = 0; i < std::size(kEpilogues); ++i) {
+    if (kEpilogues[i].epilogue == parts.epilogue &&
+        kEpilogues[i].activation == parts.activation) {
+      fused.epilogue = static_cast<FusedEpilogue>(i);
     }
   }
+  node->Become(kFusedMatmulOp, fused);
 }
 
-const OpDef kMatmulOp = {
-    "matmul", true,        false,          nullptr,
-    false,    InferMatmul, RunFusedMatmul, MatmulOperations};
-// The last operand may be the residual; which one is known from the node, so
-// sharing its memory is the business of passes/lifetimes.
-const OpDef kFusedMatmulOp = {"fused_matmul",
-                              false,
-                              false,
-                              ResidualOperand,
-                              false,
-                              InferFusedMatmul,
-                              RunFusedMatmul,
-                              MatmulOperations,
-                              {},
-                              RoundsInside};
+absl::Span<const AttributeSchema> FusedMatmulAttributes::Schema() {
+  return kFusedAttributes;
+}
+
+constexpr OpDef kMatmulOp = Matmul();
+constexpr OpDef kFusedMatmulOp = FusedMatmul();
 
 }  // namespace weft

@@ -12,21 +12,19 @@ namespace {
 using Types = std::vector<ValueType>;
 
 // x, weight and perhaps a bias. A row may be several heads, side by side.
-absl::Status CheckNorm(const Graph& graph, const Node& node, int most_heads) {
+absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
   // Kernels take all but the first dimension for the columns.
   if (shape.rank() != 2) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op, " wants a matrix [M,N], found ", shape.ToString()));
+        node.op->name, " wants a matrix [M,N], found ", shape.ToString()));
   }
   Dim columns = shape[1];
-  if (node.attributes.Has("heads")) {
-    WEFT_RETURN_IF_ERROR(WantInt(node, "heads", 1, most_heads));
-    const int64_t heads = node.attributes.Int("heads");
+  if (heads > 1) {
     if (columns.symbol != Dim::kNumber || columns.value % heads != 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(node.op, ": ", shape.ToString(),
+          absl::StrCat(node.op->name, ": ", shape.ToString(),
                        " does not divide into ", heads, " heads"));
     }
     // One weight for all heads, or each its own.
@@ -36,35 +34,25 @@ absl::Status CheckNorm(const Graph& graph, const Node& node, int most_heads) {
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, static_cast<int>(i), columns));
   }
-  return WantFloat(node, "eps", -1e-30);
+  return absl::OkStatus();
 }
 
-constexpr int kMostHeads = 1 << 16;
-
-absl::StatusOr<Types> InferRmsNorm(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
-  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, kMostHeads));
+absl::StatusOr<Types> InferNorm(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(
+      CheckNorm(graph, node, node.attributes.As<NormAttributes>().heads));
   return Types{FloatType(OperandType(graph, node, 0).shape)};
 }
 
-absl::StatusOr<Types> InferRmsNormQuantize(const Graph& graph,
-                                           const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 2));
+absl::StatusOr<Types> InferNormQuantize(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, 1));
   return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
 }
 
-absl::StatusOr<Types> InferLayerNorm(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 3));
-  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, kMostHeads));
-  return Types{FloatType(OperandType(graph, node, 0).shape)};
-}
-
-absl::StatusOr<Types> InferLayerNormQuantize(const Graph& graph,
-                                             const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 2, 3));
-  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, 1));
-  return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
+NormAttributes AttributesOf(const Node& node) {
+  if (node.attributes.Are<NormAttributes>()) {
+    return node.attributes.As<NormAttributes>();
+  }
+  return {node.attributes.As<NormQuantizeAttributes>().eps, 1};
 }
 
 using Row = std::vector<double>;
@@ -72,7 +60,7 @@ using Row = std::vector<double>;
 // Normalises each head of each row by `norm`(head, weight, bias).
 template <typename Norm>
 void ForEachHead(const ReferenceCall& call, Norm norm) {
-  const int64_t heads = call.node.attributes.Int("heads", 1);
+  const int64_t heads = AttributesOf(call.node).heads;
   const Row weight = ReadRow(call, 1, 0);
   Row bias(weight.size());
   if (call.node.inputs.size() > 2) bias = ReadRow(call, 2, 0);
@@ -95,14 +83,14 @@ void ForEachHead(const ReferenceCall& call, Norm norm) {
 }
 
 void RunRmsNorm(const ReferenceCall& call) {
-  const double eps = call.node.attributes.Float("eps");
+  const double eps = AttributesOf(call.node).eps;
   ForEachHead(call, [eps](const Row& x, const Row& weight, const Row&) {
     return RmsNormRow(x, weight, eps);
   });
 }
 
 void RunLayerNorm(const ReferenceCall& call) {
-  const double eps = call.node.attributes.Float("eps");
+  const double eps = AttributesOf(call.node).eps;
   ForEachHead(call, [eps](const Row& x, const Row& weight, const Row& bias) {
     return LayerNormRow(x, weight, bias, eps);
   });
@@ -113,18 +101,69 @@ int64_t NormOperations(const Graph& graph, const Node& node,
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
+constexpr OperandSchema kRmsNormOperands[] = {RowsOperand("x"),
+                                              WeightOperand("weight")};
+constexpr OperandSchema kLayerNormOperands[] = {
+    RowsOperand("x"), WeightOperand("weight"), Optional(WeightOperand("bias"))};
+
+constexpr AttributeSchema kNormAttributes[] = {
+    Field<&NormAttributes::eps>("eps", "added to the mean of squares")
+        .AtLeast(0),
+    Field<&NormAttributes::heads>(
+        "heads",
+        "equal parts of a row, each normalised by itself; weights are "
+        "of one of them or of all")
+        .Optional()
+        .From(1, 1 << 16)};
+constexpr AttributeSchema kNormQuantizeAttributes[] = {
+    Field<&NormQuantizeAttributes::eps>("eps", "added to the mean of squares")
+        .AtLeast(0)};
+
+constexpr OpDef Norm(const char* name, const char* meaning,
+                     absl::Span<const OperandSchema> operands,
+                     void (*reference)(const ReferenceCall&)) {
+  OpDef op;
+  op.name = name;
+  op.meaning = meaning;
+  op.operands = operands;
+  op.attributes = kNormAttributes;
+  op.primitive = true;
+  op.in_place_operand = FirstOperand;
+  op.infer = InferNorm;
+  op.reference = reference;
+  op.operations = NormOperations;
+  return op;
+}
+
+constexpr OpDef Rounded(OpDef op, const char* name, const char* made_of) {
+  op.name = name;
+  op.meaning = "q8r[M,K]: the norm, rounded";
+  op.made_of = made_of;
+  op.attributes = kNormQuantizeAttributes;
+  op.primitive = false;
+  op.in_place_operand = nullptr;
+  op.infer = InferNormQuantize;
+  return op;
+}
+
 }  // namespace
 
-const OpDef kRmsNormOp = {"rms_norm", true,         false,      FirstOperand,
-                          false,      InferRmsNorm, RunRmsNorm, NormOperations};
-const OpDef kLayerNormOp = {"layer_norm", true,          false,
-                            FirstOperand, false,         InferLayerNorm,
-                            RunLayerNorm, NormOperations};
-const OpDef kRmsNormQuantizeOp = {
-    "rms_norm_quantize",  false,      false,         nullptr, false,
-    InferRmsNormQuantize, RunRmsNorm, NormOperations};
-const OpDef kLayerNormQuantizeOp = {
-    "layer_norm_quantize",  false,        false,         nullptr, false,
-    InferLayerNormQuantize, RunLayerNorm, NormOperations};
+absl::Span<const AttributeSchema> NormAttributes::Schema() {
+  return kNormAttributes;
+}
+absl::Span<const AttributeSchema> NormQuantizeAttributes::Schema() {
+  return kNormQuantizeAttributes;
+}
+
+constexpr OpDef kRmsNormOp =
+    Norm("rms_norm", "x / sqrt(mean(x^2) + eps) * weight", kRmsNormOperands,
+         RunRmsNorm);
+constexpr OpDef kLayerNormOp = Norm(
+    "layer_norm", "(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias",
+    kLayerNormOperands, RunLayerNorm);
+constexpr OpDef kRmsNormQuantizeOp =
+    Rounded(kRmsNormOp, "rms_norm_quantize", "rms_norm, quantize_rows");
+constexpr OpDef kLayerNormQuantizeOp =
+    Rounded(kLayerNormOp, "layer_norm_quantize", "layer_norm, quantize_rows");
 
 }  // namespace weft

@@ -32,6 +32,10 @@ struct ReferenceCall {
   const ValueType& output_type(int i) const {
     return graph.value(node.outputs[i]).type;
   }
+  template <typename Fields>
+  Fields attributes() const {
+    return node.attributes.As<Fields>();
+  }
 };
 
 // Work of one step: bytes moved to and from memory (weights and state
@@ -50,44 +54,24 @@ inline int64_t CappedProduct(int64_t a, int64_t b) {
              : product;
 }
 
-// What the numbers of an integer operand are. Kernels use them unchecked: who
-// runs a graph sees to their range, by this.
-enum class IndexKind : uint8_t {
-  kRowOf,     // a row of another operand: below its first dimension
-  kPosition,  // below the context
-  kSequence,  // a slot of the KV cache
-  kChosen,    // made by a node of the graph, in range by the op's own rule
-  kAny,       // no index
-};
-
-struct IndexOperand {
-  int operand;
-  IndexKind kind;
-  int of = -1;  // kRowOf: the operand whose rows they are
-};
-
-struct OpDef {
-  const char* name;
-  // Loaders may emit it; the others are made by passes.
-  bool primitive = false;
-  // Result 0 is a window into operand 0: no bytes of its own.
-  bool view = false;
+// The record of an op: what it declares (graph/op_schema.h) and what computes
+// it. Fields are set by name.
+struct OpDef : OpSchema {
   // The operand whose memory result 0 may take when nothing else reads it
   // later, or -1. Null: none.
   int (*in_place_operand)(const Node& node) = nullptr;
-  // Result 0 is a new version of the state operand 0.
-  bool writes_state = false;
 
   // Types of the results, or what is wrong with the operands or attributes.
+  // Called when the operands are as many and of the roles that are declared and
+  // the attributes are in their ranges; what else kernels take for granted is
+  // checked here. Call it through ResultTypes (op_table.h).
   absl::StatusOr<std::vector<ValueType>> (*infer)(const Graph& graph,
                                                   const Node& node) = nullptr;
+  // Computes one step. Null for a view.
   void (*reference)(const ReferenceCall& call) = nullptr;
   // Operations beyond one per result element; null for element-wise ops.
   int64_t (*operations)(const Graph& graph, const Node& node,
                         const Bounds& bounds) = nullptr;
-  // Every integer operand that a node may have. One that is not here makes the
-  // graph one that cannot run.
-  absl::Span<const IndexOperand> index_operands = {};
   // Whether the node rounds to 8 bits inside: then a number in the middle
   // between two may be rounded either way, and results differ by that. Null:
   // it does not.

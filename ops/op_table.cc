@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <limits>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/text_format.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
@@ -16,48 +19,24 @@
 namespace weft {
 namespace {
 
-// The primitives in the order of a model, then what passes make of them.
 const OpDef* const kOps[] = {
-    &kEmbedOp,
-    &kRmsNormOp,
-    &kLayerNormOp,
-    &kMatmulOp,
-    &kAddOp,
-    &kMulOp,
-    &kScaleOp,
-    &kSoftcapOp,
-    &kSiluOp,
-    &kGeluOp,
-    &kRopeOp,
-    &kKvWriteOp,
-    &kAttentionScoresOp,
-    &kSoftmaxOp,
-    &kAttentionValuesOp,
-    &kTakeRowsOp,
-    &kSliceOp,
-    &kSigmoidOp,
-    &kTopKOp,
-    &kExpertMatmulOp,
-    &kWeightedSumOp,
-    // Made by passes.
-    &kQuantizeRowsOp,
-    &kRmsNormQuantizeOp,
-    &kLayerNormQuantizeOp,
-    &kFusedMatmulOp,
-    &kFusedExpertMatmulOp,
-    &kSiluGateOp,
-    &kGeluGateOp,
-    &kAttentionOp,
-    &kRopeKvWriteOp,
-    &kConcatRowsOp,
-    &kInterleaveRowsOp,
-    &kPackWeightOp,
+#define WEFT_OP(name) &name,
+#include "ops/op_list.h"
+#undef WEFT_OP
 };
 
-std::vector<const OpDef*>& Table() {
-  static auto* ops =
-      new std::vector<const OpDef*>(std::begin(kOps), std::end(kOps));
-  return *ops;
+struct Table {
+  std::vector<const OpDef*> ops{std::begin(kOps), std::end(kOps)};
+  absl::flat_hash_map<absl::string_view, const OpDef*> by_name;
+
+  Table() {
+    for (const OpDef* op : ops) by_name.emplace(op->name, op);
+  }
+};
+
+Table& Ops() {
+  static auto* table = new Table;
+  return *table;
 }
 
 std::atomic<int64_t> table_version{0};
@@ -69,21 +48,43 @@ bool IsOpName(absl::string_view name) {
          });
 }
 
+// What the op's record says of every node: as many operands, integers and
+// states where it has them, attributes of its own in their ranges.
+absl::Status CheckRecord(const Graph& graph, const Node& node) {
+  const OpSchema& op = *node.op;
+  const int n = static_cast<int>(node.inputs.size());
+  const int least = op.least_operands(), most = op.most_operands();
+  if (n < least || n > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(op.name, " has ", n, " operands, want ", least,
+                     least == most ? ""
+                     : most == std::numeric_limits<int>::max()
+                         ? " or more"
+                         : absl::StrCat(" to ", most)));
+  }
+  if (node.attributes.schema().data() != op.attributes.data()) {
+    return absl::InternalError(
+        absl::StrCat(op.name, " has the attributes of another op"));
+  }
+  WEFT_RETURN_IF_ERROR(node.attributes.Check(op.name));
+  for (int i = 0; i < std::min(n, static_cast<int>(op.operands.size())); ++i) {
+    const OperandSchema& operand = op.operands[i];
+    if (operand.role == OperandRole::kState) {
+      WEFT_RETURN_IF_ERROR(WantState(graph, node, i, operand.layout));
+    } else if (operand.role == OperandRole::kIndex &&
+               operand.index != IndexKind::kChosen &&
+               operand.index != IndexKind::kAny) {
+      WEFT_RETURN_IF_ERROR(WantIntegers(graph, node, i, operand.rows_of));
+    }
+  }
+  return absl::OkStatus();
+}
+
 class Rules : public OpRules {
  public:
   absl::StatusOr<std::vector<ValueType>> Infer(
       const Graph& graph, const Node& node) const override {
-    const OpDef* op = FindOp(node.op);
-    if (op == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no op '", node.op, "'"));
-    }
-    return op->infer(graph, node);
-  }
-
-  bool WritesState(const Node& node) const override {
-    const OpDef* op = FindOp(node.op);
-    return op != nullptr && op->writes_state;
+    return ResultTypes(graph, node);
   }
 };
 
@@ -107,7 +108,7 @@ absl::Status CheckLayout(const Value& value) {
 
 }  // namespace
 
-absl::Span<const OpDef* const> AllOps() { return Table(); }
+absl::Span<const OpDef* const> AllOps() { return Ops().ops; }
 
 absl::StatusOr<Registration> RegisterOp(const OpDef* op) {
   const auto error = [op](absl::string_view what) {
@@ -124,10 +125,18 @@ absl::StatusOr<Registration> RegisterOp(const OpDef* op) {
   if (op->view) return error("it is a view: make it a node with a result");
   if (op->infer == nullptr) return error("give it a rule for its results");
   if (op->reference == nullptr) return error("give it a reference function");
-  Table().push_back(op);
+  for (const AttributeSchema& attribute : op->attributes) {
+    if (absl::string_view(attribute.name) == "kernel") {
+      return error("its attribute kernel: that names a node's kernel");
+    }
+  }
+  Ops().ops.push_back(op);
+  Ops().by_name.emplace(op->name, op);
   ++table_version;
   return Registration([op] {
-    Table().erase(std::find(Table().begin(), Table().end(), op));
+    std::vector<const OpDef*>& ops = Ops().ops;
+    ops.erase(std::find(ops.begin(), ops.end(), op));
+    Ops().by_name.erase(op->name);
     ++table_version;
   });
 }
@@ -135,13 +144,30 @@ absl::StatusOr<Registration> RegisterOp(const OpDef* op) {
 int64_t OpTableVersion() { return table_version; }
 
 const OpDef* FindOp(absl::string_view name) {
-  for (const OpDef* op : Table()) {
-    if (op->name == name) return op;
-  }
-  return nullptr;
+  const auto it = Ops().by_name.find(name);
+  return it == Ops().by_name.end() ? nullptr : it->second;
 }
 
-const OpDef& OpOf(const Node& node) { return *FindOp(node.op); }
+const OpSchema* FindOpSchema(absl::string_view name) { return FindOp(name); }
+
+const OpDef& OpOf(const Node& node) {
+  return static_cast<const OpDef&>(*node.op);
+}
+
+absl::StatusOr<std::vector<ValueType>> ResultTypes(const Graph& graph,
+                                                   const Node& node) {
+  // By its name, too: an op may be gone since the graph was read.
+  if (!node.op->known || FindOp(node.op->name) != node.op) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no op '", node.op->name, "'"));
+  }
+  WEFT_RETURN_IF_ERROR(CheckRecord(graph, node));
+  return OpOf(node).infer(graph, node);
+}
+
+absl::StatusOr<Graph> ParseGraph(absl::string_view text) {
+  return Parse(text, FindOpSchema);
+}
 
 const OpRules& TableRules() {
   static const Rules* rules = new Rules;

@@ -25,9 +25,21 @@ int64_t OpTableVersion();
 
 // Null when there is no such op.
 const OpDef* FindOp(absl::string_view name);
+// The same, for what reads graphs (graph/text_format.h, graph/serialize.h).
+const OpSchema* FindOpSchema(absl::string_view name);
 
-// The same, for a node of a verified graph.
+// The record of a node whose op is in the table: of a verified graph, or made
+// of a record.
 const OpDef& OpOf(const Node& node);
+
+// Types of the node's results by its op's record and rule, or what is wrong
+// with its operands or attributes: a line that names op, attribute and what it
+// may be. Operand ids must be in range.
+absl::StatusOr<std::vector<ValueType>> ResultTypes(const Graph& graph,
+                                                   const Node& node);
+
+// Parse (graph/text_format.h) with the ops of the table.
+absl::StatusOr<Graph> ParseGraph(absl::string_view text);
 
 // The rules that graph/verify.h asks for.
 const OpRules& TableRules();

@@ -46,8 +46,9 @@ void WriteHalf(uint8_t* p, float x) {
 
 absl::Status Invalid(const Node& node, int i, absl::string_view want,
                      const ValueType& found) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      node.op, " operand ", i, ": want ", want, ", found ", found.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(node.op->name, " operand ", i,
+                                                 ": want ", want, ", found ",
+                                                 found.ToString()));
 }
 
 }  // namespace
@@ -210,16 +211,6 @@ double GeluTanh(double x) {
   return 0.5 * x * (1.0 + std::tanh(c * (x + 0.044715 * x * x * x)));
 }
 
-absl::Status WantOperands(const Node& node, int least, int most) {
-  const int n = static_cast<int>(node.inputs.size());
-  if (n >= least && n <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(node.op, " has ", n, " operands, want ", least,
-                   least == most ? ""
-                   : most > 99   ? " or more"
-                                 : absl::StrCat(" to ", most)));
-}
-
 absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i) {
   const ValueType& type = OperandType(graph, node, i);
   if (type.dtype == DType::kF32 && type.shape.rank() >= 2 &&
@@ -250,7 +241,7 @@ absl::Status WantIntegers(const Graph& graph, const Node& node, int i,
 
 absl::Status WantWhole(const Graph& graph, const Node& node, int i) {
   const Node* producer = graph.Producer(node.inputs[i]);
-  if (producer == nullptr || producer->op != "slice") return absl::OkStatus();
+  if (producer == nullptr || !producer->op->view) return absl::OkStatus();
   return Invalid(node, i, "a whole value, not a slice",
                  OperandType(graph, node, i));
 }
@@ -278,9 +269,8 @@ absl::Status WantState(const Graph& graph, const Node& node, int i,
   const Value& value = graph.value(node.inputs[i]);
   const ValueType& type = value.type;
   const Node* producer = graph.Producer(node.inputs[i]);
-  const OpDef* op = producer != nullptr ? FindOp(producer->op) : nullptr;
-  const bool is_state =
-      value.kind == ValueKind::kState || (op != nullptr && op->writes_state);
+  const bool is_state = value.kind == ValueKind::kState ||
+                        (producer != nullptr && producer->op->writes_state);
   if (is_state && IsStateType(type) &&
       (layout.empty() || type.layout == layout)) {
     return absl::OkStatus();
@@ -289,32 +279,6 @@ absl::Status WantState(const Graph& graph, const Node& node, int i,
                  absl::StrCat("a state [S,heads,head_dim<=", kMaxHeadDim, "]{",
                               layout, "}"),
                  type);
-}
-
-absl::Status WantInt(const Node& node, absl::string_view name, int64_t least,
-                     int64_t most) {
-  const auto it = node.attributes.map().find(std::string(name));
-  const int64_t* value = it == node.attributes.map().end()
-                             ? nullptr
-                             : std::get_if<int64_t>(&it->second);
-  if (value != nullptr && *value >= least && *value <= most) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(node.op, " attribute ", name,
-                                                 ": want an integer from ",
-                                                 least, " to ", most));
-}
-
-absl::Status WantFloat(const Node& node, absl::string_view name, double above) {
-  const auto it = node.attributes.map().find(std::string(name));
-  const double* value = it == node.attributes.map().end()
-                            ? nullptr
-                            : std::get_if<double>(&it->second);
-  if (value != nullptr && std::isfinite(*value) && *value > above) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      node.op, " attribute ", name, ": want a finite number above ", above));
 }
 
 }  // namespace weft

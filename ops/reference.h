@@ -65,7 +65,6 @@ double GeluTanh(double x);
 
 // --- Rules.
 
-absl::Status WantOperands(const Node& node, int least, int most);
 absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i);
 // Numbers that are given anew in every step, one for each row of operand
 // `rows_of` (-1: of no operand).
@@ -80,10 +79,6 @@ absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n);
 bool IsStateType(const ValueType& type);
 absl::Status WantState(const Graph& graph, const Node& node, int i,
                        absl::string_view layout);
-absl::Status WantInt(const Node& node, absl::string_view name, int64_t least,
-                     int64_t most);
-// Finite, and above `above`.
-absl::Status WantFloat(const Node& node, absl::string_view name, double above);
 
 inline const ValueType& OperandType(const Graph& graph, const Node& node,
                                     int i) {

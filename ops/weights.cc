@@ -25,12 +25,11 @@ absl::Status WantPlainWeight(const Graph& graph, const Node& node, int i) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(node.op, " operand ", i,
+      absl::StrCat(node.op->name, " operand ", i,
                    ": want a weight row after row, found ", type.ToString()));
 }
 
 absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 100));
   ValueType result = OperandType(graph, node, 0);
   int64_t rows = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -39,9 +38,9 @@ absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
     if (type.dtype != result.dtype ||
         type.shape.rank() != result.shape.rank() ||
         (type.shape.rank() == 2 && type.shape[1] != result.shape[1])) {
-      return absl::InvalidArgumentError(absl::StrCat(node.op, " cannot join ",
-                                                     result.ToString(), " and ",
-                                                     type.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.op->name, " cannot join ", result.ToString(),
+                       " and ", type.ToString()));
     }
     rows += type.shape[0].value;
   }
@@ -52,7 +51,6 @@ absl::StatusOr<Types> InferConcat(const Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<Types> InferInterleave(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 2));
   absl::StatusOr<Types> types = InferConcat(graph, node);
   if (!types.ok()) return types;
   const ValueType& a = OperandType(graph, node, 0);
@@ -68,10 +66,9 @@ absl::StatusOr<Types> InferInterleave(const Graph& graph, const Node& node) {
 }
 
 absl::StatusOr<Types> InferPack(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(WantOperands(node, 1, 1));
   WEFT_RETURN_IF_ERROR(WantPlainWeight(graph, node, 0));
   ValueType type = OperandType(graph, node, 0);
-  const std::string name = node.attributes.String("layout");
+  const std::string name = node.attributes.As<PackWeightAttributes>().layout;
   const WeightLayout* layout = FindWeightLayout(name);
   if (layout == nullptr || type.shape.rank() != 2 ||
       !layout->supports(type.dtype, type.shape[0].value, type.shape[1].value)) {
@@ -88,18 +85,58 @@ void RunWeightOp(const ReferenceCall& call) {
     source.Add(call.input_type(static_cast<int>(i)),
                static_cast<const uint8_t*>(call.inputs[i].data));
   }
-  if (call.node.op == kInterleaveRowsOp.name) source.Interleave();
+  if (call.node.Is(kInterleaveRowsOp)) source.Interleave();
   source.Pack(call.output_type(0), static_cast<uint8_t*>(call.outputs[0].data));
+}
+
+constexpr OperandSchema kConcatOperands[] = {Repeated(WeightOperand("w"))};
+constexpr OperandSchema kInterleaveOperands[] = {WeightOperand("gate"),
+                                                 Optional(WeightOperand("up"))};
+constexpr OperandSchema kPackOperands[] = {WeightOperand("w")};
+
+constexpr AttributeSchema kPackAttributes[] = {
+    Field<&PackWeightAttributes::layout>("layout", "a layout of weights")};
+
+constexpr OpDef ConcatRows() {
+  OpDef op;
+  op.name = "concat_rows";
+  op.meaning = "weights one below the other";
+  op.operands = kConcatOperands;
+  op.made_of = "weights of products that are joined";
+  op.infer = InferConcat;
+  op.reference = RunWeightOp;
+  return op;
+}
+
+constexpr OpDef InterleaveRows() {
+  OpDef op = ConcatRows();
+  op.name = "interleave_rows";
+  op.meaning = "16 rows of each in turn, or of the two halves of one";
+  op.operands = kInterleaveOperands;
+  op.made_of = "weights of gate and up";
+  op.infer = InferInterleave;
+  return op;
+}
+
+constexpr OpDef PackWeight() {
+  OpDef op = ConcatRows();
+  op.name = "pack_weight";
+  op.meaning = "the same rows, laid out anew";
+  op.operands = kPackOperands;
+  op.attributes = kPackAttributes;
+  op.made_of = "a weight that a kernel reads in its layout";
+  op.infer = InferPack;
+  return op;
 }
 
 }  // namespace
 
-const OpDef kConcatRowsOp = {"concat_rows", false,       false,       nullptr,
-                             false,         InferConcat, RunWeightOp, nullptr};
-const OpDef kInterleaveRowsOp = {"interleave_rows", false,  false,
-                                 nullptr,           false,  InferInterleave,
-                                 RunWeightOp,       nullptr};
-const OpDef kPackWeightOp = {"pack_weight", false,     false,       nullptr,
-                             false,         InferPack, RunWeightOp, nullptr};
+absl::Span<const AttributeSchema> PackWeightAttributes::Schema() {
+  return kPackAttributes;
+}
+
+constexpr OpDef kConcatRowsOp = ConcatRows();
+constexpr OpDef kInterleaveRowsOp = InterleaveRows();
+constexpr OpDef kPackWeightOp = PackWeight();
 
 }  // namespace weft

@@ -28,7 +28,7 @@ absl::Status ChooseKernels(Graph& graph, const PassOptions& options) {
                                               decode->name(), " of ", node.name,
                                               " sum in different orders"));
     }
-    node.attributes.Set("kernel", row->name());
+    node.kernel = row->name();
   }
   return absl::OkStatus();
 }

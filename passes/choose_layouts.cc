@@ -11,6 +11,7 @@
 #include <map>
 
 #include "ops/experts.h"
+#include "ops/ops.h"
 #include "ops/weight_layout.h"
 #include "passes/pass.h"
 
@@ -38,13 +39,13 @@ std::string BestLayout(const Graph& graph, const Node& node,
 // A weight, or what passes join of weights: packed once, not in every step.
 bool IsConstant(const Graph& graph, ValueId value) {
   return graph.IsWeight(value) ||
-         graph.ProducerOf(value, "concat_rows") != kNone ||
-         graph.ProducerOf(value, "interleave_rows") != kNone;
+         graph.ProducerOf(value, kConcatRowsOp) != kNone ||
+         graph.ProducerOf(value, kInterleaveRowsOp) != kNone;
 }
 
 // Whether the node reads the weight through its layout, whatever that is.
 bool ReadsAnyLayout(const Node& node, ValueId weight) {
-  return (IsProduct(node) || node.op == "embed") && node.inputs[1] == weight &&
+  return (IsProduct(node) || node.Is(kEmbedOp)) && node.inputs[1] == weight &&
          std::count(node.inputs.begin(), node.inputs.end(), weight) == 1;
 }
 
@@ -71,13 +72,11 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
     }
     ValueType type = graph.value(weight).type;
     type.layout = layout;
-    Attributes attributes;
-    attributes.Set("layout", layout);
     const Node* producer = graph.Producer(weight);
     const NodeId pack = graph.AddNode(
-        "pack_weight", {weight}, {type}, std::move(attributes),
-        producer != nullptr ? producer->name : graph.value(weight).name,
-        users.front());
+        Node(kPackWeightOp, {weight}, PackWeightAttributes{layout},
+             producer != nullptr ? producer->name : graph.value(weight).name),
+        {type}, users.front());
     for (NodeId user : users) {
       graph.node(user).inputs[1] = graph.node(pack).outputs[0];
     }

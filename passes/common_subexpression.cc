@@ -18,7 +18,7 @@
 namespace weft {
 
 absl::Status CommonSubexpression(Graph& graph, const PassOptions&) {
-  std::map<std::tuple<std::string, std::vector<ValueId>, Attributes::Map>,
+  std::map<std::tuple<const OpSchema*, std::vector<ValueId>, Attributes>,
            NodeId>
       seen;
   // In order of execution, so the operands of a later node are already merged.
@@ -31,7 +31,7 @@ absl::Status CommonSubexpression(Graph& graph, const PassOptions&) {
       continue;
     }
     const auto [it, fresh] = seen.emplace(
-        std::make_tuple(node.op, node.inputs, node.attributes.map()), id);
+        std::make_tuple(node.op, node.inputs, node.attributes), id);
     if (fresh) continue;
     const Node& first = graph.node(it->second);
     for (size_t i = 0; i < node.outputs.size(); ++i) {

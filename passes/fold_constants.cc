@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "passes/pass.h"
 
@@ -19,7 +20,7 @@ namespace {
 constexpr int64_t kLargest = 1 << 16;
 
 bool CanFold(const Graph& graph, const Node& node) {
-  if (node.op != "concat_rows" && node.op != "interleave_rows") return false;
+  if (!node.Is(kConcatRowsOp) && !node.Is(kInterleaveRowsOp)) return false;
   const ValueType& result = graph.value(node.outputs[0]).type;
   return result.layout.empty() &&
          std::all_of(node.inputs.begin(), node.inputs.end(),

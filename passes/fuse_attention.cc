@@ -10,6 +10,7 @@
 // Keys are now read where the values are: not when they were written anew in
 // between.
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
@@ -37,20 +38,19 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
   ValueId q, keys, values, positions, sequence;
   NodeId scores;
   const Pattern scored =
-      Op("attention_scores",
+      Op(kAttentionScoresOp,
          {Any(&q), Any(&keys), Any(&positions), Any(&sequence)}, &scores);
   const Pattern mixed =
-      Op("attention_values", {Once(Op("softmax", {Once(scored)})), Any(&values),
-                              Same(&positions), Same(&sequence)});
+      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)})),
+                              Any(&values), Same(&positions), Same(&sequence)});
   ForEachMatch(graph, mixed, [&](NodeId id) {
     if (!StoredAlike(graph.value(keys).type, graph.value(values).type) ||
         !IsNewestAt(graph, keys, id)) {
       return;
     }
     Node& attention = graph.node(id);
-    attention.op = "attention";
+    attention.Become(kAttentionOp, graph.node(scores).attributes);
     attention.inputs = {q, keys, values, positions, sequence};
-    attention.attributes = graph.node(scores).attributes;
   });
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 // Without the last line the epilogue is "silu_gate". Where the two weights
 // differ in type, or an expert's rows do not fill panels, nothing changes.
 #include "ops/experts.h"
+#include "ops/ops.h"
 #include "passes/insert_before.h"
 #include "passes/match.h"
 #include "passes/pass.h"
@@ -31,31 +32,32 @@ absl::Status FuseExpertGate(Graph& graph, const PassOptions&) {
   ValueId x, gate, up, ids;
   NodeId up_id;
   const Pattern gate_product =
-      Once(Op("expert_matmul", {Any(&x), Once(Weight(&gate)), Any(&ids)}));
+      Once(Op(kExpertMatmulOp, {Any(&x), Once(Weight(&gate)), Any(&ids)}));
   const Pattern up_product = Once(
-      Op("expert_matmul", {Same(&x), Once(Weight(&up)), Same(&ids)}, &up_id));
+      Op(kExpertMatmulOp, {Same(&x), Once(Weight(&up)), Same(&ids)}, &up_id));
   const Pattern products =
-      EitherOrder(Op("mul", {Once(Op("silu", {gate_product})), up_product}));
-  const auto fuse = [&](NodeId last, const char* epilogue, int block) {
-    const int64_t experts = graph.node(up_id).attributes.Int("experts");
+      EitherOrder(Op(kMulOp, {Once(Op(kSiluOp, {gate_product})), up_product}));
+  const auto fuse = [&](NodeId last, ExpertEpilogue epilogue, int block) {
+    const int64_t experts =
+        graph.node(up_id).attributes.As<ExpertMatmulAttributes>().experts;
     if (!CanInterleave(graph.value(gate).type, graph.value(up).type, experts,
                        block)) {
       return;
     }
     const std::string name = graph.node(up_id).name + "_gate";
     const ValueId weight = InsertBefore(
-        graph, last, Node{"interleave_rows", {gate, up}, {}, {}, name});
+        graph, last, Node(kInterleaveRowsOp, {gate, up}, {}, name));
     Node& fused = graph.node(last);
-    fused.op = "fused_expert_matmul";
+    fused.Become(kFusedExpertMatmulOp,
+                 FusedExpertMatmulAttributes{experts, epilogue});
     fused.inputs = {x, weight, ids};
-    fused.attributes = Attributes();
-    fused.attributes.Set("experts", experts);
-    fused.attributes.Set("epilogue", std::string(epilogue));
     fused.name = name;
   };
-  ForEachMatch(graph, Op("quantize_rows", {Once(products)}),
-               [&](NodeId id) { fuse(id, "silu_gate_quantize", 32); });
-  ForEachMatch(graph, products, [&](NodeId id) { fuse(id, "silu_gate", 1); });
+  ForEachMatch(graph, Op(kQuantizeRowsOp, {Once(products)}), [&](NodeId id) {
+    fuse(id, ExpertEpilogue::kSiluGateQuantize, 32);
+  });
+  ForEachMatch(graph, products,
+               [&](NodeId id) { fuse(id, ExpertEpilogue::kSiluGate, 1); });
   return absl::OkStatus();
 }
 

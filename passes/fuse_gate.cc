@@ -1,6 +1,7 @@
 #include "passes/fuse_gate.h"
 
 #include "ops/fused_matmul.h"
+#include "ops/ops.h"
 #include "passes/insert_before.h"
 
 namespace weft {
@@ -30,7 +31,7 @@ bool CanInterleave(const Graph& graph, const GateWeights& weights, int block) {
 void Fuse(Graph* graph, NodeId last, ValueId x, const GateWeights& weights,
           const std::string& name, MatmulEpilogue epilogue,
           GateActivation activation) {
-  Node interleave{"interleave_rows", {weights.gate}, {}, {}, name};
+  Node interleave(kInterleaveRowsOp, {weights.gate}, {}, name);
   if (weights.up != kNone) interleave.inputs.push_back(weights.up);
   MatmulParts parts;
   parts.x = x;
@@ -44,12 +45,11 @@ void Fuse(Graph* graph, NodeId last, ValueId x, const GateWeights& weights,
 // Whether the two slices are the first and the second half of what they are
 // cut from, in this order.
 bool AreHalves(const Graph& graph, NodeId first, NodeId second) {
-  const Attributes& a = graph.node(first).attributes;
-  const Attributes& b = graph.node(second).attributes;
+  const auto a = graph.node(first).attributes.As<SliceAttributes>();
+  const auto b = graph.node(second).attributes.As<SliceAttributes>();
   const ValueId whole = graph.node(first).inputs[0];
-  return a.Int("begin") == 0 && b.Int("begin") == a.Int("size") &&
-         a.Int("size") == b.Int("size") &&
-         graph.value(whole).type.shape[1].value == 2 * a.Int("size");
+  return a.begin == 0 && b.begin == a.size && a.size == b.size &&
+         graph.value(whole).type.shape[1].value == 2 * a.size;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ void FuseGate(const Gate& gate, Graph* graph) {
   };
   // With and without the rounding of the result.
   const auto fuse_both = [&](const Pattern& joined, const auto& holds) {
-    ForEachMatch(*graph, Op("quantize_rows", {Once(joined)}), [&](NodeId id) {
+    ForEachMatch(*graph, Op(kQuantizeRowsOp, {Once(joined)}), [&](NodeId id) {
       if (holds()) fuse(id, MatmulEpilogue::kGateQuantize, 32);
     });
     ForEachMatch(*graph, joined, [&](NodeId id) {
@@ -78,34 +78,34 @@ void FuseGate(const Gate& gate, Graph* graph) {
   };
 
   const Pattern gate_product =
-      Once(Op("matmul", {Any(&x), Once(Weight(&weights.gate))}));
+      Once(Op(kMatmulOp, {Any(&x), Once(Weight(&weights.gate))}));
   const Pattern up_product =
-      Once(Op("matmul", {Same(&x), Once(Weight(&weights.up))}, &product));
-  fuse_both(EitherOrder(Op("mul", {active(gate_product), up_product})),
+      Once(Op(kMatmulOp, {Same(&x), Once(Weight(&weights.up))}, &product));
+  fuse_both(EitherOrder(Op(kMulOp, {active(gate_product), up_product})),
             [] { return true; });
 
   // One product, whose halves they are.
   NodeId first, second;
   ValueId whole;
   weights.up = kNone;
-  const Pattern both = Op("slice", {Any(&whole)}, &first);
-  const Pattern rest_of_both = Op("slice", {Same(&whole)}, &second);
+  const Pattern both = Op(kSliceOp, {Any(&whole)}, &first);
+  const Pattern rest_of_both = Op(kSliceOp, {Same(&whole)}, &second);
   fuse_both(
-      EitherOrder(Op("mul", {active(Once(both)), Once(rest_of_both)})), [&] {
+      EitherOrder(Op(kMulOp, {active(Once(both)), Once(rest_of_both)})), [&] {
         product = graph->value(whole).producer;
         if (product == kNone || !AreHalves(*graph, first, second) ||
             graph->IsOutput(whole) || graph->Users(whole).size() != 2 ||
             !Match(*graph, product,
-                   Op("matmul", {Any(&x), Once(Weight(&weights.gate))}))) {
+                   Op(kMatmulOp, {Any(&x), Once(Weight(&weights.gate))}))) {
           return false;
         }
         return true;
       });
 
   const Pattern rest =
-      EitherOrder(Op("mul", {active(Any(&gated)), Rows(&other)}));
+      EitherOrder(Op(kMulOp, {active(Any(&gated)), Rows(&other)}));
   ForEachMatch(*graph, rest, [&](NodeId id) {
-    graph->node(id).op = gate.name;
+    graph->node(id).Become(*gate.op);
     graph->node(id).inputs = {gated, other};
   });
 }

@@ -2,8 +2,6 @@
 // fuse-silu-gate and fuse-gelu-gate have in common.
 #pragma once
 
-#include <string>
-
 #include "graph/graph.h"
 #include "ops/kernels/matmul/matmul.h"
 #include "passes/match.h"
@@ -12,7 +10,7 @@ namespace weft {
 
 // The activation of a gate: the node that is made, and the op it comes from.
 struct Gate {
-  const char* name;  // "silu_gate"
+  const OpSchema* op;  // kSiluGateOp
   GateActivation activation;
   bool (*is_activation)(const Node& node);
 };

@@ -8,16 +8,18 @@
 //   %8 = quantize_rows(%7)
 //
 // Otherwise as fuse-silu-gate.
+#include "ops/ops.h"
 #include "passes/fuse_gate.h"
 #include "passes/pass.h"
 
 namespace weft {
 
 absl::Status FuseGeluGate(Graph& graph, const PassOptions&) {
-  FuseGate({"gelu_gate", GateActivation::kGeluTanh,
+  FuseGate({&kGeluGateOp, GateActivation::kGeluTanh,
             [](const Node& node) {
-              return node.op == "gelu" &&
-                     node.attributes.String("approximation") == "tanh";
+              return node.Is(kGeluOp) &&
+                     node.attributes.As<GeluAttributes>().approximation ==
+                         GeluApproximation::kTanh;
             }},
            &graph);
   return absl::OkStatus();

@@ -7,13 +7,14 @@
 // A norm whose rounded result several products read becomes
 // layer_norm_quantize: they share it. A norm that several float products read
 // stays as it is.
+#include "ops/ops.h"
 #include "passes/fuse_norm.h"
 #include "passes/pass.h"
 
 namespace weft {
 
 absl::Status FuseLayerNormMatmul(Graph& graph, const PassOptions&) {
-  FuseNorm("layer_norm", &graph);
+  FuseNorm(kLayerNormOp, kLayerNormQuantizeOp, &graph);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "passes/fuse_norm.h"
 
 #include "ops/fused_matmul.h"
+#include "ops/ops.h"
 #include "passes/match.h"
 
 namespace weft {
@@ -16,8 +17,8 @@ void Fuse(Graph* graph, NodeId product, const Node& norm, bool quantize) {
   MatmulParts parts = PartsOf(matmul);
   MatmulOperands operands = OperandsOf(matmul);
   parts.x = norm.inputs[0];
-  parts.layer_norm = norm.op == "layer_norm";
-  parts.eps = norm.attributes.Float("eps");
+  parts.layer_norm = norm.Is(kLayerNormOp);
+  parts.eps = norm.attributes.As<NormAttributes>().eps;
   parts.quantize = quantize;
   operands.norm = norm.inputs[1];
   if (norm.inputs.size() > 2) operands.norm_bias = norm.inputs[2];
@@ -26,14 +27,14 @@ void Fuse(Graph* graph, NodeId product, const Node& norm, bool quantize) {
 
 }  // namespace
 
-void FuseNorm(const std::string& op, Graph* graph) {
+void FuseNorm(const OpSchema& op, const OpSchema& rounded_op, Graph* graph) {
   ValueId x;
   NodeId norm;
   const auto is_norm = [&op](const Node& node) {
-    return node.op == op && node.attributes.Int("heads", 1) == 1;
+    return node.Is(op) && node.attributes.As<NormAttributes>().heads == 1;
   };
   const Pattern normed = Once(OpThat(is_norm, {Any(&x)}, &norm));
-  const Pattern rounded = Op("quantize_rows", {normed});
+  const Pattern rounded = Op(kQuantizeRowsOp, {normed});
   ForEachMatch(*graph, OpThat(TakesNorm, {normed}), [&](NodeId product) {
     Fuse(graph, product, graph->node(norm), false);
   });
@@ -43,9 +44,10 @@ void FuseNorm(const std::string& op, Graph* graph) {
   // What is left has several readers.
   ForEachMatch(*graph, rounded, [&](NodeId id) {
     Node& quantize = graph->node(id);
-    quantize.op = op + "_quantize";
+    quantize.Become(rounded_op,
+                    NormQuantizeAttributes{
+                        graph->node(norm).attributes.As<NormAttributes>().eps});
     quantize.inputs = graph->node(norm).inputs;
-    quantize.attributes = graph->node(norm).attributes;
     quantize.name = graph->node(norm).name;
   });
 }

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
+#include "ops/ops.h"
 #include "passes/join_products.h"
 #include "passes/match.h"
 #include "passes/pass.h"
@@ -27,10 +28,13 @@ bool FeedsAttention(const Graph& graph, ValueId value) {
   const std::vector<NodeId> users = graph.Users(value);
   return !users.empty() && !graph.IsOutput(value) &&
          std::all_of(users.begin(), users.end(), [&](NodeId user) {
-           const std::string& op = graph.node(user).op;
-           return op == "rope" || op == "kv_write" || op == "rope_kv_write" ||
-                  op == "attention" || op == "attention_scores" ||
-                  op == "rms_norm" || op == "layer_norm";
+           const Node& node = graph.node(user);
+           for (const OpSchema* op :
+                {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp, &kAttentionOp,
+                 &kAttentionScoresOp, &kRmsNormOp, &kLayerNormOp}) {
+             if (node.Is(*op)) return true;
+           }
+           return false;
          });
 }
 
@@ -46,8 +50,8 @@ absl::Status FuseQkv(Graph& graph, const PassOptions&) {
   ValueId x, weight;
   Product product;
   const Pattern plain =
-      Op("matmul", {Any(&x), Once(Weight(&weight))}, &product.matmul);
-  const Pattern biased = Op("add", {Once(plain), Vector(&product.bias)});
+      Op(kMatmulOp, {Any(&x), Once(Weight(&weight))}, &product.matmul);
+  const Pattern biased = Op(kAddOp, {Once(plain), Vector(&product.bias)});
   // Operand, weight type, with a bias or without: what they must share.
   std::map<std::tuple<ValueId, DType, bool>, std::vector<Product>> groups;
   for (NodeId id : graph.order()) {

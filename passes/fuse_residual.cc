@@ -6,6 +6,7 @@
 //
 // The sum may take the residual's memory, which then is read and written once.
 #include "ops/fused_matmul.h"
+#include "ops/ops.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
@@ -39,9 +40,9 @@ absl::Status FuseResidual(Graph& graph, const PassOptions&) {
   ValueId bias, residual;
   NodeId product;
   const Pattern biased =
-      Op("add", {Once(OpThat(TakesBias, {}, &product)), Vector(&bias)});
+      Op(kAddOp, {Once(OpThat(TakesBias, {}, &product)), Vector(&bias)});
   const Pattern added = EitherOrder(
-      Op("add", {Once(OpThat(TakesResidual, {}, &product)), Rows(&residual)}));
+      Op(kAddOp, {Once(OpThat(TakesResidual, {}, &product)), Rows(&residual)}));
   ForEachMatch(graph, biased,
                [&](NodeId add) { Fuse(graph, add, product, bias, kNone); });
   ForEachMatch(graph, added,

@@ -6,13 +6,14 @@
 //
 // A norm whose rounded result several products read becomes rms_norm_quantize:
 // they share it. A norm that several float products read stays as it is.
+#include "ops/ops.h"
 #include "passes/fuse_norm.h"
 #include "passes/pass.h"
 
 namespace weft {
 
 absl::Status FuseRmsNormMatmul(Graph& graph, const PassOptions&) {
-  FuseNorm("rms_norm", &graph);
+  FuseNorm(kRmsNormOp, kRmsNormQuantizeOp, &graph);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 //   %k1 = kv_write(%k0, %5, %positions, %sequence)
 //     ->
 //   %k1 = rope_kv_write(%k0, %4, %positions, %sequence)
+#include "ops/ops.h"
 #include "passes/match.h"
 #include "passes/pass.h"
 
@@ -12,20 +13,19 @@ namespace weft {
 absl::Status FuseRopeKvWrite(Graph& graph, const PassOptions&) {
   ValueId pages, keys, positions;
   NodeId rope_id;
-  const Pattern rotated = Op("rope", {Any(&keys), Any(&positions)}, &rope_id);
+  const Pattern rotated = Op(kRopeOp, {Any(&keys), Any(&positions)}, &rope_id);
   const Pattern written =
-      Op("kv_write", {Any(&pages), Once(rotated), Same(&positions)});
+      Op(kKvWriteOp, {Any(&pages), Once(rotated), Same(&positions)});
   ForEachMatch(graph, written, [&](NodeId id) {
     const Node& rope = graph.node(rope_id);
-    if (rope.attributes.Int("head_dim") !=
+    if (rope.attributes.As<RopeAttributes>().head_dim !=
         graph.value(pages).type.shape[2].value) {
       return;
     }
     Node& write = graph.node(id);
-    write.op = "rope_kv_write";
+    write.Become(kRopeKvWriteOp, rope.attributes);
     write.inputs[1] = keys;
     if (rope.inputs.size() > 2) write.inputs.push_back(rope.inputs[2]);
-    write.attributes = rope.attributes;
   });
   return absl::OkStatus();
 }

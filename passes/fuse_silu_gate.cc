@@ -10,14 +10,15 @@
 // the halves of one product: then the halves of its weight alternate. Where the
 // two weights differ in type, or their rows do not fill panels, only silu and
 // mul become silu_gate.
+#include "ops/ops.h"
 #include "passes/fuse_gate.h"
 #include "passes/pass.h"
 
 namespace weft {
 
 absl::Status FuseSiluGate(Graph& graph, const PassOptions&) {
-  FuseGate({"silu_gate", GateActivation::kSilu,
-            [](const Node& node) { return node.op == "silu"; }},
+  FuseGate({&kSiluGateOp, GateActivation::kSilu,
+            [](const Node& node) { return node.Is(kSiluOp); }},
            &graph);
   return absl::OkStatus();
 }

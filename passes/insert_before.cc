@@ -7,11 +7,9 @@
 namespace weft {
 
 ValueId InsertBefore(Graph& graph, NodeId before, Node node) {
-  absl::StatusOr<std::vector<ValueType>> types = OpOf(node).infer(graph, node);
+  absl::StatusOr<std::vector<ValueType>> types = ResultTypes(graph, node);
   if (!types.ok()) types = {{graph.value(node.inputs[0]).type}};
-  const NodeId id = graph.AddNode(std::move(node.op), std::move(node.inputs),
-                                  *std::move(types), std::move(node.attributes),
-                                  std::move(node.name), before);
+  const NodeId id = graph.AddNode(std::move(node), *std::move(types), before);
   return graph.node(id).outputs[0];
 }
 

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 
 namespace weft {
@@ -15,7 +16,7 @@ bool IsStateVersion(const Graph& graph, ValueId value) {
 }
 
 int64_t ScratchBytes(const Graph& graph, const Node& node) {
-  const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+  const KernelRow* row = FindKernel(node.kernel);
   return row == nullptr ? 0 : row->ScratchBytes({graph, node, {}});
 }
 
@@ -26,7 +27,7 @@ ViewOf RootOf(const Graph& graph, ValueId value) {
   while (true) {
     const Node* producer = graph.Producer(view.root);
     if (producer == nullptr || !OpOf(*producer).view) return view;
-    view.byte_offset += producer->attributes.Int("begin") *
+    view.byte_offset += producer->attributes.As<SliceAttributes>().begin *
                         Info(graph.value(view.root).type.dtype).block_bytes;
     view.root = producer->inputs[0];
   }

@@ -52,9 +52,9 @@ Pattern Same(const ValueId* captured) {
   return pattern;
 }
 
-Pattern Op(std::string op, std::vector<Pattern> operands, NodeId* node) {
-  return OpThat([op = std::move(op)](const Node& n) { return n.op == op; },
-                std::move(operands), node);
+Pattern Op(const OpSchema& op, std::vector<Pattern> operands, NodeId* node) {
+  return OpThat([&op](const Node& n) { return n.Is(op); }, std::move(operands),
+                node);
 }
 
 Pattern OpThat(std::function<bool(const Node&)> is,

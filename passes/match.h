@@ -2,10 +2,11 @@
 //
 //   // silu(x gate^T) * (x up^T)
 //   ValueId x, gate, up;
-//   const Pattern gated = Op("matmul", {Any(&x), Weight(&gate)});
-//   const Pattern other = Op("matmul", {Same(&x), Weight(&up)});
+//   const Pattern gated = Op(kMatmulOp, {Any(&x), Weight(&gate)});
+//   const Pattern other = Op(kMatmulOp, {Same(&x), Weight(&up)});
 //   const Pattern whole =
-//       EitherOrder(Op("mul", {Once(Op("silu", {Once(gated)})), Once(other)}));
+//       EitherOrder(Op(kMulOp, {Once(Op(kSiluOp, {Once(gated)})),
+//       Once(other)}));
 //   ForEachMatch(graph, whole, [&](NodeId mul) { ... x, gate, up ... });
 //
 // A pattern is a tree that is read from a node towards its operands, from left
@@ -43,7 +44,7 @@ Pattern Rows(ValueId* value);    // of a higher rank
 Pattern Same(const ValueId* captured);
 
 // --- Results of nodes.
-Pattern Op(std::string op, std::vector<Pattern> operands,
+Pattern Op(const OpSchema& op, std::vector<Pattern> operands,
            NodeId* node = nullptr);
 Pattern OpThat(std::function<bool(const Node&)> is,
                std::vector<Pattern> operands, NodeId* node = nullptr);

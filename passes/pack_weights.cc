@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/mapped_file.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "ops/weight_source.h"
 #include "passes/pass.h"
@@ -19,8 +20,8 @@ namespace {
 
 bool IsWeightOp(const Node* node) {
   return node != nullptr &&
-         (node->op == "pack_weight" || node->op == "concat_rows" ||
-          node->op == "interleave_rows");
+         (node->Is(kPackWeightOp) || node->Is(kConcatRowsOp) ||
+          node->Is(kInterleaveRowsOp));
 }
 
 // The sources of a weight made by these ops; false when they are not constant.
@@ -39,13 +40,13 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
   if (!IsWeightOp(producer)) return false;
   for (ValueId input : producer->inputs) {
     // A source interleaves all of its rows or none.
-    if (producer->op != "pack_weight" &&
-        graph.ProducerOf(input, "interleave_rows") != kNone) {
+    if (!producer->Is(kPackWeightOp) &&
+        graph.ProducerOf(input, kInterleaveRowsOp) != kNone) {
       return false;
     }
     if (!Collect(graph, input, source, parts)) return false;
   }
-  if (producer->op == "interleave_rows") source->Interleave();
+  if (producer->Is(kInterleaveRowsOp)) source->Interleave();
   return true;
 }
 

@@ -6,6 +6,7 @@
 // One per product; common-subexpression makes one of those with the same
 // operand.
 #include "ops/fused_matmul.h"
+#include "ops/ops.h"
 #include "passes/insert_before.h"
 #include "passes/pass.h"
 
@@ -14,14 +15,14 @@ namespace weft {
 absl::Status QuantizeActivations(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
-    const std::string& op = graph.node(id).op;
-    if (op != "matmul" && op != "expert_matmul") continue;
+    const Node& node = graph.node(id);
+    if (!node.Is(kMatmulOp) && !node.Is(kExpertMatmulOp)) continue;
     const ValueId x = graph.node(id).inputs[0];
     const ValueType& type = graph.value(x).type;
     const ValueType& weight = graph.value(graph.node(id).inputs[1]).type;
     if (type.dtype != DType::kF32 || !Info(weight.dtype).quantized) continue;
     const ValueId rounded = InsertBefore(
-        graph, id, Node{"quantize_rows", {x}, {}, {}, graph.node(id).name});
+        graph, id, Node(kQuantizeRowsOp, {x}, {}, graph.node(id).name));
     graph.node(id).inputs[0] = rounded;
   }
   return absl::OkStatus();

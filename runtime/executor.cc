@@ -232,7 +232,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     for (ValueId id : node.outputs) {
       WEFT_RETURN_IF_ERROR(add_operand(id));
     }
-    const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+    const KernelRow* row = FindKernel(node.kernel);
     step.kernel = row->Create({graph, node, {plan_->options.isa}});
     step.call = {};
     if (node.scratch_offset >= 0) {

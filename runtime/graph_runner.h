@@ -66,7 +66,7 @@ class GraphRunner {
   // Errors: a graph that is not legal; a weight without bytes, of another size
   // or not aligned to 4, or one that the graph does not have; a state; inputs
   // that are not f32 or i32, outputs that are not f32 or no node's result;
-  // integers that nobody could check (OpDef::index_operands); no memory.
+  // integers that nobody could check (OpSchema::operands); no memory.
   static absl::StatusOr<std::unique_ptr<GraphRunner>> Create(
       Graph graph, const NamedWeights& weights,
       const GraphRunnerOptions& options = GraphRunnerOptions());

@@ -6,11 +6,10 @@
 namespace weft {
 namespace {
 
-const IndexOperand* FindIndex(const OpDef& op, size_t operand) {
-  for (const IndexOperand& index : op.index_operands) {
-    if (index.operand == static_cast<int>(operand)) return &index;
-  }
-  return nullptr;
+const OperandSchema* FindIndex(const OpSchema& op, size_t operand) {
+  if (operand >= op.operands.size()) return nullptr;
+  const OperandSchema& found = op.operands[operand];
+  return found.role == OperandRole::kIndex ? &found : nullptr;
 }
 
 }  // namespace
@@ -22,21 +21,21 @@ absl::StatusOr<std::vector<IndexUse>> IndexUses(const Graph& graph) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Value& value = graph.value(node.inputs[i]);
       if (value.type.dtype != DType::kI32) continue;
-      const IndexOperand* index = FindIndex(OpOf(node), i);
-      if (index != nullptr && index->kind == IndexKind::kChosen &&
+      const OperandSchema* index = FindIndex(*node.op, i);
+      if (index != nullptr && index->index == IndexKind::kChosen &&
           value.kind == ValueKind::kTemporary) {
         continue;
       }
       const int of = index != nullptr ? index->of : -1;
       if (index == nullptr || value.kind != ValueKind::kInput ||
-          (index->kind == IndexKind::kRowOf &&
+          (index->index == IndexKind::kRowOf &&
            (of < 0 || of >= static_cast<int>(node.inputs.size())))) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "illegal plan: ", node.op, " (", node.name, "): operand ", i,
+            "illegal plan: ", node.op->name, " (", node.name, "): operand ", i,
             " cannot be '", value.name, "': nothing would check its numbers"));
       }
-      IndexUse use = {node.inputs[i], &node, index->kind, Dim::Context()};
-      if (index->kind == IndexKind::kRowOf) {
+      IndexUse use = {node.inputs[i], &node, index->index, Dim::Context()};
+      if (index->index == IndexKind::kRowOf) {
         use.below = graph.value(node.inputs[of]).type.shape[0];
       }
       uses.push_back(use);

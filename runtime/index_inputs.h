@@ -20,7 +20,7 @@ struct IndexUse {
 
 // Every use of every integer input, in order of the graph. Requires a verified
 // graph, which must outlive the result. Errors: an integer operand that is no
-// input or that its op does not declare (OpDef::index_operands), so that nobody
+// input or that its op does not declare (OpSchema::operands), so that nobody
 // could check its numbers.
 absl::StatusOr<std::vector<IndexUse>> IndexUses(const Graph& graph);
 

@@ -12,8 +12,8 @@ namespace {
 // Types and shapes alone: nodes that differ in nothing else are one kind.
 KernelUse Describe(const Graph& graph, const Node& node) {
   KernelUse use;
-  use.op = node.op;
-  use.kernel = node.attributes.String("kernel");
+  use.op = node.op->name;
+  use.kernel = node.kernel;
   use.example = node.name;
   for (ValueId input : node.inputs) {
     const Value& value = graph.value(input);

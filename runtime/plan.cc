@@ -70,7 +70,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
     memory.arena = std::max(memory.arena, graph.arena.bytes);
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+      const KernelRow* row = FindKernel(node.kernel);
       if (row == nullptr) continue;
       memory.thread_scratch =
           std::max(memory.thread_scratch,

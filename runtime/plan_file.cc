@@ -230,8 +230,8 @@ absl::Status CheckIsa(const Plan& plan, Isa machine, const std::string& path) {
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      if (!node.attributes.Has("kernel")) continue;
-      const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+      if (node.kernel.empty()) continue;
+      const KernelRow* row = FindKernel(node.kernel);
       if (row != nullptr && RunsOn(machine, row->isa())) continue;
       return absl::FailedPreconditionError(absl::StrCat(
           "plan is for another CPU: ", path, ": it was compiled for ",

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "graph/serialize.h"
+#include "ops/op_table.h"
 
 namespace weft {
 namespace {
@@ -228,7 +229,8 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
                                        plan.options.buckets.size()));
   }
   for (int i = 0; i < header.buckets_size(); ++i) {
-    WEFT_ASSIGN_OR_RETURN(Graph graph, FromProto(header.buckets(i)));
+    WEFT_ASSIGN_OR_RETURN(Graph graph,
+                          FromProto(header.buckets(i), FindOpSchema));
     if (graph.bounds.tokens != plan.options.buckets[i]) {
       return Bad("buckets", "a graph is for another number of tokens");
     }

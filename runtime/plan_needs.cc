@@ -42,10 +42,10 @@ absl::Status CheckPlanNeeds(const Plan& plan, const std::string& path) {
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      if (FindOp(node.op) == nullptr) {
-        missing.insert(absl::StrCat("op ", node.op));
+      if (!node.op->known) {
+        missing.insert(absl::StrCat("op ", node.op->name));
       }
-      const std::string kernel = node.attributes.String("kernel");
+      const std::string kernel = node.kernel;
       if (!kernel.empty() && FindKernel(kernel) == nullptr) {
         missing.insert(absl::StrCat("kernel ", kernel));
       }

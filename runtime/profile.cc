@@ -24,7 +24,7 @@ struct Group {
 };
 
 Group GroupOf(const Node& node, ProfileBy by) {
-  const std::string kernel = node.attributes.String("kernel");
+  const std::string kernel = node.kernel;
   switch (by) {
     case ProfileBy::kOp:
       return {0, node.op, kernel};
@@ -104,9 +104,8 @@ const char* Name(Arithmetic arithmetic) {
 
 Arithmetic ArithmeticOf(const Graph& graph, const Node& node) {
   if (!IsProduct(node)) {
-    return absl::StrContains(node.attributes.String("kernel"), "avx512bf16")
-               ? Arithmetic::kBF16
-               : Arithmetic::kF32;
+    return absl::StrContains(node.kernel, "avx512bf16") ? Arithmetic::kBF16
+                                                        : Arithmetic::kF32;
   }
   const bool rounds = IsMatmul(node) && PartsOf(node).quantize;
   if (rounds || graph.value(node.inputs[0]).type.dtype == DType::kQ8Rows) {

@@ -28,7 +28,7 @@ absl::Status Illegal(absl::string_view where, absl::string_view what) {
 }
 
 absl::Status Illegal(const Node& node, absl::string_view what) {
-  return Illegal(absl::StrCat(node.op, " (", node.name, ")"), what);
+  return Illegal(absl::StrCat(node.op->name, " (", node.name, ")"), what);
 }
 
 // --- One bucket's graph.
@@ -53,10 +53,10 @@ absl::Status CheckWeights(const Graph& graph) {
 }
 
 absl::Status CheckKernel(const Graph& graph, const Node& node, Isa cap) {
-  const std::string name = node.attributes.String("kernel");
+  const std::string name = node.kernel;
   if (OpOf(node).view) {
-    return node.attributes.Has("kernel") ? Illegal(node, "a view has no kernel")
-                                         : absl::OkStatus();
+    return !node.kernel.empty() ? Illegal(node, "a view has no kernel")
+                                : absl::OkStatus();
   }
   const KernelRow* row = FindKernel(name);
   if (row == nullptr) return Illegal(node, absl::StrCat("no kernel ", name));
@@ -135,9 +135,9 @@ absl::Status CheckOrders(const Plan& plan) {
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+      const KernelRow* row = FindKernel(node.kernel);
       if (row == nullptr) continue;
-      const std::string key = absl::StrCat(node.op, " ", node.name);
+      const std::string key = absl::StrCat(node.op->name, " ", node.name);
       const auto it = orders.emplace(key, row->summation()).first;
       if (it->second != row->summation()) {
         return absl::InvalidArgumentError(absl::StrCat(

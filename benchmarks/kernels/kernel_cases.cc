@@ -182,8 +182,8 @@ std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
       if (!typed && type.type != DType::kF32) continue;
       for (const WeightLayout& layout : AllWeightLayouts()) {
         if (!laid_out && layout.name[0] != '\0') continue;
-        absl::StatusOr<Graph> graph =
-            Parse(Fill(entry, row.op(), tokens, type.type, layout.name, sizes));
+        absl::StatusOr<Graph> graph = ParseGraph(
+            Fill(entry, row.op(), tokens, type.type, layout.name, sizes));
         if (!graph.ok()) continue;
         const Node& node = graph->node(graph->order().back());
         if (!row.Computes(node)) continue;

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/quantize.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
@@ -135,10 +136,11 @@ absl::Status KernelOperands::Make(const FillFunction& fill) {
     const Node& before = graph_.node(id);
     if (&before == &node()) break;
     if (OpOf(before).view) {
+      const auto slice = before.attributes.As<SliceAttributes>();
       Operand window = values_[before.inputs[0]];
       window.data = static_cast<uint8_t*>(window.data) +
-                    before.attributes.Int("begin") * int64_t{sizeof(float)};
-      window.columns = before.attributes.Int("size");
+                    slice.begin * int64_t{sizeof(float)};
+      window.columns = slice.size;
       values_[before.outputs[0]] = window;
       continue;
     }

@@ -124,12 +124,13 @@ int ProgramData::Record(const Graph& graph, NodeId id, const Node& node) {
     return list;
   };
   Json attributes = Json::array();
-  for (const auto& [name, attribute] : node.attributes.map()) {
-    attributes.push_back(name);
-    std::visit([&](const auto& v) { attributes.push_back(v); }, attribute);
-  }
+  ForEachAttribute(
+      node, [&](absl::string_view name, const AttributeValue& attribute) {
+        attributes.push_back(std::string(name));
+        std::visit([&](const auto& v) { attributes.push_back(v); }, attribute);
+      });
   Json refused = Json::array();
-  const std::string kernel = node.attributes.String("kernel");
+  const std::string kernel = node.kernel;
   if (options_ && !kernel.empty()) {
     const KernelChoice choice = ChooseKernel({graph, node, *options_});
     // Another one where choose-kernels was switched off.
@@ -141,7 +142,7 @@ int ProgramData::Record(const Graph& graph, NodeId id, const Node& node) {
   }
   const Cost cost = NodeCost(graph, node, graph.bounds);
   return nodes_.Index(Json::array(
-      {node_ids_[id], strings_.Index(node.op), strings_.Index(node.name),
+      {node_ids_[id], strings_.Index(node.op->name), strings_.Index(node.name),
        ids(node.inputs), ids(node.outputs), attributes_.Index(attributes),
        refusals_.Index(refused), cost.bytes, cost.operations,
        node.scratch_offset}));

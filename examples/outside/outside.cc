@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/main.h"
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 
 namespace {
@@ -10,7 +11,7 @@ namespace {
 absl::Status CountProducts(weft::Graph& graph, const weft::PassOptions&) {
   int products = 0;
   for (weft::NodeId id : graph.order()) {
-    products += graph.node(id).op == "matmul";
+    products += graph.node(id).Is(kMatmulOp);
   }
   std::cerr << "count-products: " << products << "\n";
   return absl::OkStatus();

@@ -293,7 +293,8 @@ RopeOptions ModelBuilder::RopeOf(const char* style) const {
   rope.rope_dims = config.rope_dimension_count;
   rope.base = AsWritten(config.rope_freq_base);
   rope.scale = AsWritten(config.rope_position_scale);
-  rope.style = style;
+  rope.style = absl::string_view(style) == "halves" ? RopeStyle::kHalves
+                                                    : RopeStyle::kInterleaved;
   rope.magnitude = AsWritten(config.rope_magnitude);
   rope.ramp_begin = config.rope_ramp.begin;
   rope.ramp_end = config.rope_ramp.end;

@@ -19,7 +19,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const int64_t f = c.Block(block).feed_forward_length;
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
-  return m.Linear(blk + "ffn_down", m.Gelu(up, "tanh"), d, f);
+  return m.Linear(blk + "ffn_down", m.Gelu(up, GeluApproximation::kTanh), d, f);
 }
 
 void Build(ModelBuilder& m) {

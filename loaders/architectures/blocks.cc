@@ -120,8 +120,9 @@ ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
   const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
-  const ValueId active =
-      activation == Activation::kSilu ? m.Silu(gate) : m.Gelu(gate, "tanh");
+  const ValueId active = activation == Activation::kSilu
+                             ? m.Silu(gate)
+                             : m.Gelu(gate, GeluApproximation::kTanh);
   return m.Linear(blk + "ffn_down", m.Mul(active, up), d, f);
 }
 

@@ -16,8 +16,8 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   const int64_t f = m.config.Block(block).feed_forward_length;
   const ValueId hidden = m.Linear(blk + "ffn_up", x, f, d, Bias::kRequired);
   m.Name(blk + "ffn_act");
-  return m.Linear(blk + "ffn_down", m.Gelu(hidden, "tanh"), d, f,
-                  Bias::kRequired);
+  return m.Linear(blk + "ffn_down", m.Gelu(hidden, GeluApproximation::kTanh), d,
+                  f, Bias::kRequired);
 }
 
 void Build(ModelBuilder& m) {

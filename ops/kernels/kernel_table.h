@@ -75,7 +75,7 @@ class KernelRow {
   const std::string& summation() const { return summation_; }
 
   // Whether nodes of this op are its business at all.
-  virtual bool Computes(const Node& node) const { return node.op == op_; }
+  virtual bool Computes(const Node& node) const { return op_ == node.op->name; }
   // Why the options rule it out although it could compute the node, or empty.
   // Matters for choosing only: a plan that has it may run it.
   virtual std::string NotAskedFor(const KernelOptions&) const { return ""; }

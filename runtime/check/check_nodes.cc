@@ -73,7 +73,7 @@ class Checker : public NodeObserver {
 
   void After(const Graph&, NodeId id, const KernelCall& call) override {
     const Node& node = graph_.node(id);
-    const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+    const KernelRow* row = FindKernel(node.kernel);
     const std::vector<ContentPointer> want =
         evaluator_.Evaluate(graph_, node, step_, operands_);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -205,7 +205,7 @@ class Checker : public NodeObserver {
     if (!told_.insert(id).second) return;
     const Node& node = graph_.node(id);
     faults_.push_back({graph_.bounds.tokens, LabelOf(node), node.op,
-                       node.attributes.String("kernel"), std::move(fault)});
+                       node.kernel, std::move(fault)});
   }
 
   const Graph& graph_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
 
@@ -14,22 +15,22 @@ namespace {
 // Everything that a node's results depend on, as text.
 std::string KeyOf(const Graph& graph, const Node& node, const Bounds& step,
                   const Contents& operands) {
-  std::string key = absl::StrCat(node.op, "|", step.tokens, ",", step.rows, ",",
-                                 step.context);
-  for (const auto& [name, value] : node.attributes.map()) {
-    if (name == "kernel") continue;
-    absl::StrAppend(&key, "|", name, "=");
-    // Bits, so that no two numbers look alike.
-    if (const auto* f = std::get_if<double>(&value)) {
-      uint64_t bits;
-      std::memcpy(&bits, f, sizeof(bits));
-      absl::StrAppend(&key, "f", bits);
-    } else if (const auto* i = std::get_if<int64_t>(&value)) {
-      absl::StrAppend(&key, *i);
-    } else {
-      absl::StrAppend(&key, "\"", std::get<std::string>(value), "\"");
-    }
-  }
+  std::string key = absl::StrCat(node.op->name, "|", step.tokens, ",",
+                                 step.rows, ",", step.context);
+  node.attributes.ForEach(
+      [&key](absl::string_view name, const AttributeValue& value) {
+        absl::StrAppend(&key, "|", name, "=");
+        // Bits, so that no two numbers look alike.
+        if (const auto* f = std::get_if<double>(&value)) {
+          uint64_t bits;
+          std::memcpy(&bits, f, sizeof(bits));
+          absl::StrAppend(&key, "f", bits);
+        } else if (const auto* i = std::get_if<int64_t>(&value)) {
+          absl::StrAppend(&key, *i);
+        } else {
+          absl::StrAppend(&key, "\"", std::get<std::string>(value), "\"");
+        }
+      });
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto [high, low] = operands[i]->hash();
     absl::StrAppend(&key, "|", graph.value(node.inputs[i]).type.ToString(), ":",
@@ -91,7 +92,8 @@ ContentPointer ViewContent(const ValueType& parent, const Node& view,
                            const Content& content) {
   const Operand from = MatrixOperand(parent, step, nullptr);
   const Operand to = MatrixOperand(type, step, nullptr);
-  const int64_t begin = view.attributes.Int("begin") * sizeof(float);
+  const int64_t begin =
+      view.attributes.As<SliceAttributes>().begin * sizeof(float);
   std::vector<uint8_t> bytes(to.rows * to.row_bytes);
   for (int64_t row = 0; row < to.rows; ++row) {
     std::memcpy(bytes.data() + row * to.row_bytes,

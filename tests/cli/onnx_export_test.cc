@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/text_format.h"
+#include "ops/op_table.h"
 #include "third_party/onnx.pb.h"
 
 namespace weft {
@@ -12,7 +13,7 @@ namespace {
 
 Graph Small() {
   absl::StatusOr<Graph> graph =
-      Parse(R"(graph small tokens<=8 rows<=8 context<=64
+      ParseGraph(R"(graph small tokens<=8 rows<=8 context<=64
   $table = weight  q4_0[100,64]{panel16}
   $norm = weight  f32[64]
   %0 = input ids  i32[T]

@@ -10,6 +10,7 @@
 
 #include "graph/serialize.h"
 #include "graph/text_format.h"
+#include "ops/op_table.h"
 #include "tests/e2e/weft.h"
 #include "third_party/onnx.pb.h"
 
@@ -56,7 +57,7 @@ TEST(DumpMessage, ReadsBackAsTheSameText) {
     arguments.insert(arguments.end(), {"--format", "pb"});
     GraphProto proto;
     ASSERT_TRUE(proto.ParseFromString(WeftOut(arguments)));
-    const absl::StatusOr<Graph> graph = FromProto(proto);
+    const absl::StatusOr<Graph> graph = FromProto(proto, FindOpSchema);
     ASSERT_TRUE(graph.ok()) << graph.status();
     EXPECT_EQ(Dump(*graph), text);
     // The same to a file.

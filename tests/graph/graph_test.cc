@@ -75,9 +75,9 @@ TEST(GraphTest, ReplaceUsesChangesEveryOperandAndOutput) {
 TEST(GraphTest, ProducerOfAsksForTheOp) {
   const Graph graph = TestGraph(kDiamond);
   const ValueId first = Result(graph, "first");
-  EXPECT_EQ(graph.ProducerOf(first, "copy"), NodeOf(graph, "first"));
-  EXPECT_EQ(graph.ProducerOf(first, "pair"), kNone);
-  EXPECT_EQ(graph.ProducerOf(graph.FindValue("x"), "copy"), kNone);
+  EXPECT_EQ(graph.ProducerOf(first, kCopy), NodeOf(graph, "first"));
+  EXPECT_EQ(graph.ProducerOf(first, kPair), kNone);
+  EXPECT_EQ(graph.ProducerOf(graph.FindValue("x"), kCopy), kNone);
   EXPECT_EQ(graph.Producer(graph.FindValue("x")), nullptr);
 }
 
@@ -108,8 +108,8 @@ TEST(GraphTest, NodesAreInsertedBeforeAnother) {
   Graph graph = TestGraph(kDiamond);
   const NodeId left = NodeOf(graph, "left");
   const NodeId added =
-      graph.AddNode("copy", {graph.FindValue("x")},
-                    {graph.value(graph.FindValue("x")).type}, {}, "new", left);
+      graph.AddNode(Node(kCopy, {graph.FindValue("x")}, {}, "new"),
+                    {graph.value(graph.FindValue("x")).type}, left);
   EXPECT_THAT(graph.order(),
               ElementsAre(NodeOf(graph, "first"), added, left,
                           NodeOf(graph, "right"), NodeOf(graph, "join")));

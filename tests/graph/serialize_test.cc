@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text_format.h"
+#include "tests/graph/test_rules.h"
 
 namespace weft {
 namespace {
@@ -24,14 +25,14 @@ constexpr char kText[] = R"(graph small tokens<=8 rows<=8 context<=64
 )";
 
 Graph Small() {
-  absl::StatusOr<Graph> graph = Parse(kText);
+  absl::StatusOr<Graph> graph = Parse(kText, FindTestOp);
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *std::move(graph);
 }
 
 TEST(Serialize, RoundTripKeepsTheText) {
   const Graph graph = Small();
-  absl::StatusOr<Graph> read = FromProto(ToProto(graph));
+  absl::StatusOr<Graph> read = FromProto(ToProto(graph), FindTestOp);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(Dump(*read), Dump(graph));
 }
@@ -39,10 +40,16 @@ TEST(Serialize, RoundTripKeepsTheText) {
 TEST(Serialize, RoundTripKeepsPlacesAndNumbers) {
   Graph graph = Small();
   graph.arena = {4096, 4000, 5000};
-  graph.node(1).attributes.Set("tiny", 5e-324);
-  graph.node(1).attributes.Set("large", std::numeric_limits<int64_t>::min());
+  Node extreme = MakeNode("op",
+                          {{"tiny", 5e-324},
+                           {"large", std::numeric_limits<int64_t>::min()}},
+                          FindTestOp)
+                     .value();
+  graph.node(1).op = extreme.op;
+  graph.node(1).unknown_op = extreme.unknown_op;
+  graph.node(1).attributes = extreme.attributes;
   graph.node(1).name = std::string("not \xff UTF-8\0", 12);
-  absl::StatusOr<Graph> read = FromProto(ToProto(graph));
+  absl::StatusOr<Graph> read = FromProto(ToProto(graph), FindTestOp);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->arena.bytes, 4096);
   EXPECT_EQ(read->arena.lower_bound, 4000);
@@ -60,8 +67,8 @@ TEST(Serialize, SameGraphGivesSameBytes) {
 TEST(Serialize, ErasedNodesAreLeftOut) {
   Graph graph = Small();
   const NodeId extra =
-      graph.AddNode("silu", {graph.node(1).outputs[0]},
-                    {graph.value(graph.node(1).outputs[0]).type}, {}, "extra");
+      graph.AddNode(Node(kCopy, {graph.node(1).outputs[0]}, {}, "extra"),
+                    {graph.value(graph.node(1).outputs[0]).type});
   graph.Erase(extra);
   EXPECT_EQ(ToProto(graph).SerializeAsString(),
             ToProto(Small()).SerializeAsString());
@@ -71,7 +78,7 @@ TEST(Serialize, ErasedNodesAreLeftOut) {
 void ExpectRefused(void (*edit)(GraphProto*), const std::string& why) {
   GraphProto proto = ToProto(Small());
   edit(&proto);
-  const absl::Status status = FromProto(proto).status();
+  const absl::Status status = FromProto(proto, FindTestOp).status();
   EXPECT_FALSE(status.ok()) << why;
   EXPECT_NE(status.message().find(why), std::string::npos) << status;
 }

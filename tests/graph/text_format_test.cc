@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 void ExpectRoundTrip(const std::string& text) {
-  const absl::StatusOr<Graph> graph = Parse(text);
+  const absl::StatusOr<Graph> graph = Parse(text, FindTestOp);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Dump(*graph), text);
 }
@@ -44,7 +44,8 @@ TEST(TextFormatTest, NumbersFollowTheOrderOfAppearance) {
       "graph g tokens<=1 rows<=1 context<=1\n"
       "%90 = input x f32[T,8]\n"
       "%7 = copy(%90) f32[T,8]\n"
-      "output y = %7\n");
+      "output y = %7\n",
+      FindTestOp);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Dump(*graph),
             "graph g tokens<=1 rows<=1 context<=1\n"
@@ -58,7 +59,8 @@ TEST(TextFormatTest, CommentsSpacesAndEmptyLinesMeanNothing) {
       "# a comment\n\n"
       "graph g tokens<=1 rows<=1 context<=1   # the header\r\n"
       "\t%0 = input x f32[ T , 8 ] # an input\n"
-      "   output  y  =  %0");
+      "   output  y  =  %0",
+      FindTestOp);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Dump(*graph),
             "graph g tokens<=1 rows<=1 context<=1\n"
@@ -67,17 +69,18 @@ TEST(TextFormatTest, CommentsSpacesAndEmptyLinesMeanNothing) {
 }
 
 TEST(TextFormatTest, AttributesKeepTheirKindAndEveryBit) {
-  for (const Attribute& value : std::vector<Attribute>{
+  for (const AttributeValue& value : std::vector<AttributeValue>{
            int64_t{0}, int64_t{-5}, INT64_MAX, INT64_MIN, 1.0, 0.1, 1e-5, -0.0,
            1.0 / 3, 1e300, 5e-324, std::string(""), std::string("5"),
            std::string("a \"b\" \\ \n # c"), std::string("\xff\x01")}) {
     Graph graph = TestGraph("%0 = input x  f32[T,8]\n");
-    Attributes attributes;
-    attributes.Set("a", value);
     const ValueId x = graph.FindValue("x");
-    graph.AddNode("copy", {x}, {graph.value(x).type}, attributes, "");
+    Node node = MakeNode("op", {{"a", value}}, FindTestOp).value();
+    node.inputs = {x};
+    const Attributes attributes = node.attributes;
+    graph.AddNode(node, {graph.value(x).type});
     const std::string text = Dump(graph);
-    const absl::StatusOr<Graph> again = Parse(text);
+    const absl::StatusOr<Graph> again = Parse(text, FindTestOp);
     ASSERT_TRUE(again.ok()) << text << again.status();
     EXPECT_EQ(again->node(0).attributes, attributes) << text;
   }
@@ -116,14 +119,21 @@ TEST(TextFormatTest, RandomGraphsRoundTrip) {
       for (int k = below(4); k > 0; --k) {
         inputs.push_back(values[below(values.size())]);
       }
-      Attributes attributes;
-      if (below(2) == 0) attributes.Set("i", static_cast<int64_t>(random()));
-      if (below(2) == 0) attributes.Set("d", std::ldexp(random(), -20));
-      if (below(2) == 0) attributes.Set("s", std::string(names[below(6)]));
+      std::vector<std::pair<std::string, AttributeValue>> attributes;
+      if (below(2) == 0) {
+        attributes.emplace_back("i", static_cast<int64_t>(random()));
+      }
+      if (below(2) == 0)
+        attributes.emplace_back("d", std::ldexp(random(), -20));
+      if (below(2) == 0) {
+        attributes.emplace_back("s", std::string(names[below(6)]));
+      }
       std::vector<ValueType> types(1 + below(3));
       for (ValueType& t : types) t = type();
-      const NodeId id =
-          graph.AddNode("op", inputs, types, attributes, names[below(6)]);
+      Node node = MakeNode("op", attributes, FindTestOp).value();
+      node.inputs = inputs;
+      node.name = names[below(6)];
+      const NodeId id = graph.AddNode(std::move(node), types);
       if (below(2) == 0) graph.node(id).scratch_offset = below(999);
       for (ValueId output : graph.node(id).outputs) {
         if (below(2) == 0) graph.value(output).offset = below(999);
@@ -132,7 +142,7 @@ TEST(TextFormatTest, RandomGraphsRoundTrip) {
     }
     graph.AddOutput("out", values.back());
     const std::string text = Dump(graph);
-    const absl::StatusOr<Graph> again = Parse(text);
+    const absl::StatusOr<Graph> again = Parse(text, FindTestOp);
     ASSERT_TRUE(again.ok()) << text << again.status();
     EXPECT_EQ(Dump(*again), text);
   }
@@ -181,7 +191,8 @@ TEST(TextFormatTest, ErrorsNameTheLineAndWhatIsWanted) {
     const absl::StatusOr<Graph> graph =
         Parse(absl::StrCat("graph g tokens<=1 rows<=1 context<=1\n"
                            "%0 = input first f32[T]\n",
-                           bad.line, "\n"));
+                           bad.line, "\n"),
+              FindTestOp);
     ASSERT_FALSE(graph.ok()) << bad.line;
     EXPECT_THAT(graph.status().message(),
                 HasSubstr(absl::StrCat("cannot read graph text: line 3: ",
@@ -191,13 +202,14 @@ TEST(TextFormatTest, ErrorsNameTheLineAndWhatIsWanted) {
 }
 
 TEST(TextFormatTest, TheHeaderIsWanted) {
-  EXPECT_THAT(Parse("").status().message(), HasSubstr("line 1: no 'graph'"));
-  EXPECT_THAT(Parse("# only a comment\n").status().message(),
+  EXPECT_THAT(Parse("", FindTestOp).status().message(),
+              HasSubstr("line 1: no 'graph'"));
+  EXPECT_THAT(Parse("# only a comment\n", FindTestOp).status().message(),
               HasSubstr("no 'graph' header"));
   for (const char* header :
        {"%0 = input x f32[T]", "graph", "graph g tokens<=x rows<=1 context<=1",
         "graph g tokens<=1 rows<=1"}) {
-    EXPECT_THAT(Parse(header).status().message(),
+    EXPECT_THAT(Parse(header, FindTestOp).status().message(),
                 HasSubstr("line 1: want 'graph NAME tokens<=N"))
         << header;
   }
@@ -230,11 +242,11 @@ TEST(TextFormatTest, DamagedTextIsReadOrRefused) {
       }
     }
     if (text.empty()) continue;
-    const absl::StatusOr<Graph> graph = Parse(text);
+    const absl::StatusOr<Graph> graph = Parse(text, FindTestOp);
     if (!graph.ok()) continue;
     ++read;
     const std::string again = Dump(*graph);
-    EXPECT_EQ(Dump(Parse(again).value()), again);
+    EXPECT_EQ(Dump(Parse(again, FindTestOp).value()), again);
   }
   EXPECT_GT(read, 0);
 }

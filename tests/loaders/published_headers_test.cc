@@ -21,6 +21,7 @@
 #include "loaders/architectures/architecture.h"
 #include "loaders/vocabulary.h"
 #include "nlohmann/json.hpp"
+#include "ops/ops.h"
 #include "tests/loaders/gguf_test_util.h"
 #include "text/tokenizer.h"
 
@@ -129,9 +130,15 @@ std::vector<double> Numbers(const Graph& graph, const char* op,
   std::vector<double> numbers;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.op != op) continue;
-    const double number = node.attributes.Float(attribute, 0);
-    numbers.push_back(number != 0 ? number : node.attributes.Int(attribute));
+    if (absl::string_view(node.op->name) != op) continue;
+    const AttributeValue* value = node.attributes.Find(attribute);
+    if (value == nullptr) {
+      numbers.push_back(0);
+    } else if (const double* number = std::get_if<double>(value)) {
+      numbers.push_back(*number);
+    } else {
+      numbers.push_back(static_cast<double>(std::get<int64_t>(*value)));
+    }
   }
   return numbers;
 }
@@ -155,9 +162,10 @@ void CheckGraph(const json& log, const Graph& graph, int64_t key_length) {
     }
     if (log.contains("rope_type")) {
       for (NodeId id : graph.order()) {
-        if (graph.node(id).op != "rope") continue;
-        EXPECT_EQ(graph.node(id).attributes.String("style"),
-                  log["rope_type"] == 0 ? "interleaved" : "halves");
+        if (!graph.node(id).Is(kRopeOp)) continue;
+        EXPECT_EQ(graph.node(id).attributes.As<RopeAttributes>().style,
+                  log["rope_type"] == 0 ? RopeStyle::kInterleaved
+                                        : RopeStyle::kHalves);
       }
     }
   }

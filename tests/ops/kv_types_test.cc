@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/text_format.h"
+#include "ops/op_table.h"
 
 namespace weft {
 namespace {
@@ -91,7 +92,7 @@ TEST(KvTypes, AreReadFromAGraph) {
     text += "%" + b + " = state blk." + b + ".keys " + types[block] +
             "[S,1,32]{keys}\n";
   }
-  absl::StatusOr<Graph> graph = Parse(text);
+  absl::StatusOr<Graph> graph = ParseGraph(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(KvTypes::Of(*graph).ToString(), "q8_0,0-1=f16,3=f32");
   EXPECT_EQ(KvTypes::Of(Graph()).ToString(), "f16");

@@ -25,7 +25,7 @@ constexpr char kSources[] = R"(graph cost tokens<=8 rows<=8 context<=64
 )";
 
 Cost CostOf(const std::string& line, const Bounds& bounds) {
-  absl::StatusOr<Graph> graph = Parse(absl::StrCat(kSources, line, "\n"));
+  absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(kSources, line, "\n"));
   EXPECT_TRUE(graph.ok()) << graph.status();
   return NodeCost(*graph, graph->node(graph->order()[0]), bounds);
 }
@@ -54,7 +54,8 @@ TEST(NodeCost, ExpertsThatCannotBeChosenAreNotRead) {
       "%7, %8 = top_k(%3) k=2 normalize=1 i32[T,2], f32[T,2]\n"
       "%9 = expert_matmul(%3, $experts, %7) experts=32 f32[T,8]";
   const auto cost = [&](int64_t tokens) {
-    absl::StatusOr<Graph> graph = Parse(absl::StrCat(kSources, lines, "\n"));
+    absl::StatusOr<Graph> graph =
+        ParseGraph(absl::StrCat(kSources, lines, "\n"));
     EXPECT_TRUE(graph.ok()) << graph.status();
     return NodeCost(*graph, graph->node(graph->order()[1]),
                     {tokens, tokens, 16});

@@ -36,7 +36,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
 )";
 
 std::string Verdict(const std::string& line) {
-  absl::StatusOr<Graph> graph = Parse(kSources + line + "\n");
+  absl::StatusOr<Graph> graph = ParseGraph(kSources + line + "\n");
   if (!graph.ok()) return std::string(graph.status().message());
   const Node& node = graph->node(1);
   graph->AddOutput("result", node.outputs[0]);

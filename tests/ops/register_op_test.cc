@@ -21,9 +21,12 @@ absl::StatusOr<std::vector<ValueType>> InferSame(const Graph& graph,
 
 void RunNothing(const ReferenceCall&) {}
 
+constexpr OperandSchema kOperands[] = {RowsOperand("x")};
+
 OpDef GoodOp() {
-  OpDef op = {};
+  OpDef op;
   op.name = "double_it";
+  op.operands = kOperands;
   op.infer = InferSame;
   op.reference = RunNothing;
   return op;
@@ -37,17 +40,20 @@ constexpr char kText[] =
 
 TEST(RegisterOp, IsInTheTableAsLongAsTheRegistration) {
   const OpDef op = GoodOp();
-  absl::StatusOr<Graph> graph = Parse(kText);
-  ASSERT_TRUE(graph.ok()) << graph.status();
+  absl::StatusOr<Graph> unknown = ParseGraph(kText);
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  absl::StatusOr<Graph> graph = absl::UnknownError("not read");
   const size_t before = AllOps().size();
   const int64_t version = OpTableVersion();
-  EXPECT_THAT(VerifyGraph(*graph).message(), HasSubstr("no op 'double_it'"));
+  EXPECT_THAT(VerifyGraph(*unknown).message(), HasSubstr("no op 'double_it'"));
   {
     absl::StatusOr<Registration> registration = RegisterOp(&op);
     ASSERT_TRUE(registration.ok()) << registration.status();
     EXPECT_EQ(FindOp("double_it"), &op);
     EXPECT_EQ(AllOps().back(), &op);
     EXPECT_GT(OpTableVersion(), version);
+    graph = ParseGraph(kText);
+    ASSERT_TRUE(graph.ok()) << graph.status();
     const absl::Status legal = VerifyGraph(*graph);
     EXPECT_TRUE(legal.ok()) << legal;
     // Moving it keeps the entry.
@@ -63,11 +69,12 @@ TEST(RegisterOp, ItsRuleIsObeyed) {
   const OpDef op = GoodOp();
   const absl::StatusOr<Registration> registration = RegisterOp(&op);
   ASSERT_TRUE(registration.ok());
-  absl::StatusOr<Graph> graph = Parse(
+  absl::StatusOr<Graph> graph = ParseGraph(
       "graph t tokens<=4 rows<=4 context<=4\n%0 = input x  f32[T,8]\n"
       "%1 = double_it(%0, %0)  f32[T,8]\noutput y = %1\n");
   ASSERT_TRUE(graph.ok());
-  EXPECT_THAT(VerifyGraph(*graph).message(), HasSubstr("wants one operand"));
+  EXPECT_THAT(VerifyGraph(*graph).message(),
+              HasSubstr("double_it has 2 operands, want 1"));
 }
 
 void ExpectRefused(const OpDef* op, const std::string& why) {

@@ -14,21 +14,21 @@ namespace {
 // count from %8.
 absl::Status Check(const std::string& body) {
   absl::StatusOr<Graph> graph =
-      Parse(absl::StrCat("graph rules tokens<=8 rows<=8 context<=64\n"
-                         "  $table = weight  f32[100,64]\n"
-                         "  $square = weight  f32[64,64]\n"
-                         "  $norm = weight  f32[64]\n"
-                         "  $numbers = weight  i32[8]\n"
-                         "  $cube = weight  f32[8,4,64]\n"
-                         "  %0 = input ids  i32[T]\n"
-                         "  %1 = input positions  i32[T]\n"
-                         "  %2 = input sequence  i32[T]\n"
-                         "  %3 = input output_rows  i32[R]\n"
-                         "  %4 = state k  f16[S,2,32]{keys}\n"
-                         "  %5 = state v  f16[S,2,32]{values}\n"
-                         "  %6 = embed(%0, $table)  f32[T,64]\n"
-                         "  %7 = take_rows(%6, %3)  f32[R,64]\n",
-                         body));
+      ParseGraph(absl::StrCat("graph rules tokens<=8 rows<=8 context<=64\n"
+                              "  $table = weight  f32[100,64]\n"
+                              "  $square = weight  f32[64,64]\n"
+                              "  $norm = weight  f32[64]\n"
+                              "  $numbers = weight  i32[8]\n"
+                              "  $cube = weight  f32[8,4,64]\n"
+                              "  %0 = input ids  i32[T]\n"
+                              "  %1 = input positions  i32[T]\n"
+                              "  %2 = input sequence  i32[T]\n"
+                              "  %3 = input output_rows  i32[R]\n"
+                              "  %4 = state k  f16[S,2,32]{keys}\n"
+                              "  %5 = state v  f16[S,2,32]{values}\n"
+                              "  %6 = embed(%0, $table)  f32[T,64]\n"
+                              "  %7 = take_rows(%6, %3)  f32[R,64]\n",
+                              body));
   EXPECT_TRUE(graph.ok()) << graph.status() << body;
   return graph.ok() ? VerifyGraph(*graph) : graph.status();
 }
@@ -111,7 +111,7 @@ TEST(Rules, TablesAndWeightsHaveNumbersOfRows) {
                 "wants a weight");
   ExpectIllegal("  %8 = embed(%0, %6)  f32[T,64]\n  output x = %8\n",
                 "wants a table");
-  const absl::StatusOr<Graph> graph = Parse(
+  const absl::StatusOr<Graph> graph = ParseGraph(
       "graph g tokens<=8 rows<=8 context<=64\n"
       "  $w = weight  f32[T,64]\n  %0 = silu($w)  f32[T,64]\n"
       "  output x = %0\n");
@@ -125,7 +125,7 @@ TEST(Rules, LayoutsOfSourcesExist) {
         "$w = weight  f32[64,64]{nowhere}", "%0 = input x  f32[64]{panel16}",
         "%0 = state x  f32[S,2,32]", "%0 = state x  i32[S,2,32]{keys}",
         "%0 = state x  f32[64,2,32]{keys}", "%0 = state x  f32[S]{keys}"}) {
-    const absl::StatusOr<Graph> graph = Parse(absl::StrCat(
+    const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
         "graph g tokens<=8 rows<=8 context<=64\n"
         "  $a = weight  f32[8,64]\n  ",
         source, "\n  %1 = silu($a)  f32[8,64]\n  output x = %1\n"));
@@ -135,7 +135,7 @@ TEST(Rules, LayoutsOfSourcesExist) {
 }
 
 TEST(Cost, OfTheLargestLegalGraphFits) {
-  const absl::StatusOr<Graph> graph = Parse(
+  const absl::StatusOr<Graph> graph = ParseGraph(
       "graph g tokens<=4294967296 rows<=1 context<=4294967296\n"
       "  $table = weight  f32[4294967296,256]\n"
       "  %0 = input ids  i32[T]\n"

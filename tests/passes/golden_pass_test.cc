@@ -89,7 +89,7 @@ const PassEntry* FindPass(absl::string_view name) {
 
 // Parsed, verified, numbered anew.
 absl::StatusOr<Graph> ReadGraph(const std::string& text) {
-  absl::StatusOr<Graph> graph = Parse(text);
+  absl::StatusOr<Graph> graph = ParseGraph(text);
   if (!graph.ok()) return graph;
   if (absl::Status s = VerifyGraph(*graph); !s.ok()) return s;
   return graph->Compact();

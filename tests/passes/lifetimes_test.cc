@@ -16,7 +16,7 @@ namespace {
 
 // Sources that the graphs below share, then what a test adds.
 Graph ReadGraph(const std::string& nodes) {
-  absl::StatusOr<Graph> graph = Parse(R"(
+  absl::StatusOr<Graph> graph = ParseGraph(R"(
 graph t tokens<=4 rows<=2 context<=64
   $table = weight  f32[10,64]
   $square = weight  f32[64,64]
@@ -222,7 +222,7 @@ TEST(Lifetimes, ScratchLivesInItsStepOnly) {
   Node& node = graph.node(graph.order()[1]);
   const KernelRow* row = ChooseKernel({graph, node, {Isa::kAvx2}}).row;
   if (row->isa() != Isa::kAvx2) GTEST_SKIP() << "reference kernels only";
-  node.attributes.Set("kernel", row->name());
+  node.kernel = row->name();
   const Lifetimes lifetimes = LifetimesOf(graph);
   ASSERT_EQ(lifetimes.records.size(), 3u);
   EXPECT_EQ(lifetimes.nodes[2], graph.order()[1]);

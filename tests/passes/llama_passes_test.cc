@@ -7,6 +7,7 @@
 
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "runtime/model.h"
 
 namespace weft {
@@ -66,7 +67,7 @@ TEST(LlamaPasses, FirstGraphIsMadeOfPrimitives) {
       EXPECT_TRUE(FindOp(op)->primitive) << op;
     }
     // And reads back.
-    absl::StatusOr<Graph> parsed = Parse(Dump(graph));
+    absl::StatusOr<Graph> parsed = ParseGraph(Dump(graph));
     ASSERT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(Dump(*parsed), Dump(graph));
     EXPECT_TRUE(VerifyGraph(*parsed).ok());
@@ -117,7 +118,7 @@ TEST(LlamaPasses, WeightsOfTheDefaultModelAreLaidOutOnce) {
   for (const Graph& graph : model.plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      if (node.op != "fused_matmul") continue;
+      if (!node.Is(kFusedMatmulOp)) continue;
       EXPECT_EQ(graph.value(node.inputs[1]).type.layout, "panel16")
           << node.name;
     }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/ops.h"
 #include "passes/match.h"
 #include "passes/pipeline.h"
 #include "tests/ops/reference_run.h"
@@ -125,9 +126,9 @@ TEST(PassResults, EveryPassKeepsThemOnItsOwn) {
 absl::Status ExchangeGateAndUp(Graph& graph, const PassOptions&) {
   ValueId gated, up;
   const Pattern gate =
-      EitherOrder(Op("mul", {Once(Op("silu", {Any(&gated)})), Rows(&up)}));
+      EitherOrder(Op(kMulOp, {Once(Op(kSiluOp, {Any(&gated)})), Rows(&up)}));
   ForEachMatch(graph, gate, [&](NodeId mul) {
-    graph.node(mul).op = "silu_gate";
+    graph.node(mul).Become(kSiluGateOp);
     graph.node(mul).inputs = {up, gated};
   });
   return absl::OkStatus();
@@ -135,8 +136,10 @@ absl::Status ExchangeGateAndUp(Graph& graph, const PassOptions&) {
 
 absl::Status ForgetEps(Graph& graph, const PassOptions&) {
   for (NodeId id : graph.order()) {
-    if (graph.node(id).op == "rms_norm") {
-      graph.node(id).attributes.Set("eps", 1e-30);
+    if (graph.node(id).Is(kRmsNormOp)) {
+      auto norm = graph.node(id).attributes.As<NormAttributes>();
+      norm.eps = 1e-30;
+      graph.node(id).attributes = norm;
     }
   }
   return absl::OkStatus();
@@ -146,7 +149,7 @@ absl::Status LoseTheResidual(Graph& graph, const PassOptions&) {
   ValueId residual;
   NodeId product;
   const Pattern sum = EitherOrder(
-      Op("add", {Once(Op("matmul", {}, &product)), Rows(&residual)}));
+      Op(kAddOp, {Once(Op(kMatmulOp, {}, &product)), Rows(&residual)}));
   ForEachMatch(graph, sum, [&](NodeId add) {
     graph.ReplaceUses(graph.node(add).outputs[0],
                       graph.node(product).outputs[0]);
@@ -156,10 +159,10 @@ absl::Status LoseTheResidual(Graph& graph, const PassOptions&) {
 
 absl::Status SliceBesideTheMark(Graph& graph, const PassOptions&) {
   for (NodeId id : graph.order()) {
-    Attributes& attributes = graph.node(id).attributes;
-    if (graph.node(id).op == "slice" && attributes.Int("begin") > 0) {
-      attributes.Set("begin", attributes.Int("begin") - 1);
-    }
+    if (!graph.node(id).Is(kSliceOp)) continue;
+    auto slice = graph.node(id).attributes.As<SliceAttributes>();
+    if (slice.begin > 0) --slice.begin;
+    graph.node(id).attributes = slice;
   }
   return absl::OkStatus();
 }
@@ -167,7 +170,8 @@ absl::Status SliceBesideTheMark(Graph& graph, const PassOptions&) {
 // As fuse-rope-kv-write would without looking who else rotates what.
 absl::Status WriteKeysUnrotated(Graph& graph, const PassOptions&) {
   ValueId pages, keys;
-  const Pattern write = Op("kv_write", {Any(&pages), Op("rope", {Any(&keys)})});
+  const Pattern write =
+      Op(kKvWriteOp, {Any(&pages), Op(kRopeOp, {Any(&keys)})});
   ForEachMatch(graph, write,
                [&](NodeId id) { graph.node(id).inputs[1] = keys; });
   return absl::OkStatus();

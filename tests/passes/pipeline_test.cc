@@ -36,7 +36,7 @@ absl::Status BreakTypes(Graph& graph, const PassOptions&) {
 }
 
 Graph Small() {
-  absl::StatusOr<Graph> graph = Parse(
+  absl::StatusOr<Graph> graph = ParseGraph(
       "graph t tokens<=4 rows<=4 context<=4\n%0 = input x  f32[T,8]\n"
       "%1 = silu(%0)  f32[T,8]\noutput y = %1\n");
   EXPECT_TRUE(graph.ok()) << graph.status();

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ops/build.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 
 namespace weft {
 namespace {
@@ -105,7 +107,7 @@ class Maker {
   }
   int64_t AnyWidth() { return widths_[Below(3)]; }
   bool IsSlice(ValueId value) const {
-    return graph_.ProducerOf(value, "slice") != kNone;
+    return graph_.ProducerOf(value, kSliceOp) != kNone;
   }
 
   // A value made before, more often a late one.
@@ -184,7 +186,8 @@ class Maker {
     Named();
     const ValueId active =
         Chance(60) ? build_.Silu(gate)
-                   : build_.Gelu(gate, Chance(90) ? "tanh" : "none");
+                   : build_.Gelu(gate, Chance(90) ? GeluApproximation::kTanh
+                                                  : GeluApproximation::kNone);
     Named();
     const ValueId joined =
         Chance(70) ? build_.Mul(active, up) : build_.Mul(up, active);
@@ -233,7 +236,7 @@ class Maker {
     RopeOptions options;
     options.head_dim = head_dim;
     options.rope_dims = Chance(80) ? head_dim : 2 * (1 + Below(head_dim / 2));
-    options.style = Chance(50) ? "interleaved" : "halves";
+    options.style = Chance(50) ? RopeStyle::kInterleaved : RopeStyle::kHalves;
     options.scale = Chance(80) ? 1.0 : 0.5;
     if (Chance(20)) options.factors = Vector(options.rope_dims / 2);
     if (Chance(20)) options.magnitude = 1.25;
@@ -325,7 +328,8 @@ class Maker {
       case 7:
         return build_.Softcap(x, 3);
       case 1:
-        return build_.Gelu(x, Chance(50) ? "none" : "tanh");
+        return build_.Gelu(x, Chance(50) ? GeluApproximation::kNone
+                                         : GeluApproximation::kTanh);
       case 2:
         return IsSlice(x) ? build_.Silu(x) : build_.Softmax(x);
       case 3:
@@ -346,15 +350,17 @@ class Maker {
   // Once more what some node computes, under another name.
   void Repeat() {
     const Node node = graph_.node(graph_.order()[Below(graph_.order().size())]);
-    if (OpOf(node).writes_state || node.op.rfind("attention", 0) == 0 ||
+    if (OpOf(node).writes_state ||
+        absl::StartsWith(node.op->name, "attention") ||
         node.outputs.size() > 1 ||
         graph_.value(node.outputs[0]).type.shape.rank() != 2) {
       return;
     }
     const ValueType type = graph_.value(node.outputs[0]).type;
     Keep(graph_
-             .node(graph_.AddNode(node.op, node.inputs, {type}, node.attributes,
-                                  absl::StrCat("node", ++names_)))
+             .node(graph_.AddNode(Node(*node.op, node.inputs, node.attributes,
+                                       absl::StrCat("node", ++names_)),
+                                  {type}))
              .outputs[0]);
   }
 
@@ -413,7 +419,7 @@ class Maker {
       // is the caller's has no slices.
       bool sliced = IsSlice(value) || graph_.IsOutput(value);
       for (NodeId user : graph_.Users(value)) {
-        sliced |= graph_.node(user).op == "slice";
+        sliced |= graph_.node(user).Is(kSliceOp);
       }
       if (!sliced) graph_.AddOutput(absl::StrCat("more", i), value);
     }

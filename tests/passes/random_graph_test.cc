@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 #include "tests/passes/random_models.h"
 
@@ -77,7 +78,7 @@ TEST(RandomGraph, AnyOrderOfPassesLeavesLegalGraphs) {
 absl::Status WriteWrongTypes(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
-    if (graph.node(id).op != "matmul") continue;
+    if (!graph.node(id).Is(kMatmulOp)) continue;
     const NodeId silu = graph.AddNode(
         "silu", {graph.node(id).inputs[0]},
         {graph.value(graph.node(id).outputs[0]).type}, {}, "wrong", id);
@@ -96,7 +97,7 @@ absl::Status WriteBeforeItIsMade(Graph& graph, const PassOptions&) {
 absl::Status ExchangeOperandsOfAdd(Graph& graph, const PassOptions&) {
   for (NodeId id : graph.order()) {
     Node& add = graph.node(id);
-    if (add.op == "add" &&
+    if (add.Is(kAddOp) &&
         graph.value(add.inputs[0]).type == graph.value(add.inputs[1]).type) {
       std::swap(add.inputs[0], add.inputs[1]);
     }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/pass.h"
 #include "tests/passes/random_graph.h"
 #include "tests/passes/random_weights.h"
@@ -58,7 +59,7 @@ inline double RelativeError(const std::vector<float>& a,
 // no bound.
 inline double LogitsTolerance(const RandomModel& model) {
   for (const NodeId id : model.graph.order()) {
-    if (model.graph.node(id).op == "top_k") {
+    if (model.graph.node(id).Is(kTopKOp)) {
       return std::numeric_limits<double>::infinity();
     }
   }

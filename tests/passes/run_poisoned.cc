@@ -138,7 +138,7 @@ class Runner {
     for (ValueId id : node.inputs) operands.push_back(OperandOf(id));
     for (ValueId id : node.outputs) operands.push_back(OperandOf(id));
     const NodeView view = {graph_, node, {isa_}};
-    const KernelRow* row = FindKernel(node.attributes.String("kernel"));
+    const KernelRow* row = FindKernel(node.kernel);
     const std::unique_ptr<Kernel> kernel = row->Create(view);
     KernelCall call = {};
     call.inputs = operands.data();

@@ -53,7 +53,7 @@ TEST(Schedule, RandomGraphsStayTheSameGraphsAndNeedNoMoreMemory) {
 
 TEST(Schedule, WriteWaitsForTheReadersOfWhatItReplaces) {
   // Run early, the write would free %wide.
-  Graph graph = Parse(R"(
+  Graph graph = ParseGraph(R"(
 graph t tokens<=8 rows<=8 context<=64
   $table = weight  f32[10,64]
   $up = weight  f32[1024,64]

@@ -10,6 +10,7 @@
 
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 #include "runtime/engine.h"
 #include "runtime/plan_file.h"
@@ -45,10 +46,15 @@ void RunSilu(const ReferenceCall& call) {
   }
 }
 
+constexpr OperandSchema kOneOperand[] = {RowsOperand("x")};
+constexpr OperandSchema kTwoOperands[] = {RowsOperand("x"),
+                                          RowsOperand("positions")};
+
 const OpDef* Swish() {
   static const OpDef op = [] {
-    OpDef def = {};
+    OpDef def;
     def.name = "swish";
+    def.operands = kOneOperand;
     def.infer = InferSame;
     def.reference = RunSilu;
     return def;
@@ -58,7 +64,7 @@ const OpDef* Swish() {
 
 absl::Status UseSwish(Graph& graph, const PassOptions&) {
   for (NodeId id : graph.order()) {
-    if (graph.node(id).op == "silu") graph.node(id).op = "swish";
+    if (graph.node(id).Is(kSiluOp)) graph.node(id).Become(*Swish());
   }
   return absl::OkStatus();
 }
@@ -147,8 +153,8 @@ TEST(ExtendedPlan, RunsFromModelAndFromFileAlike) {
   int swish = 0;
   for (NodeId id : plan->buckets[0].order()) {
     const Node& node = plan->buckets[0].node(id);
-    swish += node.op == "swish" &&
-             node.attributes.String("kernel") == "swish_any_ref";
+    swish += absl::string_view(node.op->name) == "swish" &&
+             node.kernel == "swish_any_ref";
   }
   EXPECT_GT(swish, 0);
   const std::vector<float> a = Logits(kModel), b = Logits(path);
@@ -241,7 +247,7 @@ TEST(ExtendedPlan, ByReferenceKeepsDisabledPasses) {
 // An op that takes integers must say what they are, or nobody could see to
 // their range.
 TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
-  OpDef op = *Swish();
+  static OpDef op = *Swish();
   op.name = "shift_rows";
   op.infer = [](const Graph& graph,
                 const Node& node) -> absl::StatusOr<std::vector<ValueType>> {
@@ -252,8 +258,8 @@ TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
   const PassFunction use = [](Graph& graph, const PassOptions&) {
     for (NodeId id : graph.order()) {
       Node& node = graph.node(id);
-      if (node.op != "silu") continue;
-      node.op = "shift_rows";
+      if (!node.Is(kSiluOp)) continue;
+      node.Become(op);
       node.inputs.push_back(graph.FindValue("positions"));
     }
     return absl::OkStatus();
@@ -264,8 +270,9 @@ TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
   EXPECT_THAT(std::string(LoadPlan(kModel, Options()).status().message()),
               AllOf(HasSubstr("shift_rows"), HasSubstr("cannot be "),
                     HasSubstr("positions")));
-  const IndexOperand indices[] = {{1, IndexKind::kPosition}};
-  op.index_operands = indices;
+  const OperandSchema indices[] = {
+      RowsOperand("x"), IndexOperand("positions", IndexKind::kPosition, 0)};
+  op.operands = indices;
   const absl::Status s = LoadPlan(kModel, Options()).status();
   EXPECT_TRUE(s.ok()) << s;
 }

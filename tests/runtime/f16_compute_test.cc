@@ -79,7 +79,7 @@ std::vector<float> Logits(Engine& engine, int count, int64_t chunk) {
 std::vector<std::string> KernelsOf(const Graph& graph) {
   std::vector<std::string> kernels;
   for (NodeId id : graph.order()) {
-    kernels.push_back(graph.node(id).attributes.String("kernel"));
+    kernels.push_back(graph.node(id).kernel);
   }
   return kernels;
 }
@@ -171,7 +171,7 @@ TEST(F16ComputeTest, WithoutBf16ArithmeticF32StaysAndTheReasonIsKept) {
   kernels.f16_compute = F16Compute::kBF16;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.attributes.String("kernel") != "matmul_f16_1x64_avx2") continue;
+    if (node.kernel != "matmul_f16_1x64_avx2") continue;
     const KernelChoice choice = ChooseKernel({graph, node, kernels});
     std::string why;
     for (const auto& [row, reason] : choice.refused) {

@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Graph ParseOrDie(const std::string& text) {
-  absl::StatusOr<Graph> graph = Parse(text);
+  absl::StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *std::move(graph);
 }

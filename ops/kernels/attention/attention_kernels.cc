@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/kernels/attention/attention.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 
 namespace weft {
@@ -18,11 +19,11 @@ AttentionArgs SizesOf(const ValueType& state, int64_t heads) {
 }
 
 AttentionArgs ScoresSizesOf(const NodeView& view) {
-  const Attributes& attributes = view.node.attributes;
-  AttentionArgs args = SizesOf(view.input(1).type, attributes.Int("heads"));
-  args.scale = static_cast<float>(attributes.Float("scale"));
-  args.window = attributes.Int("window");
-  args.softcap = static_cast<float>(attributes.Float("softcap"));
+  const auto attention = view.node.attributes.As<AttentionAttributes>();
+  AttentionArgs args = SizesOf(view.input(1).type, attention.heads);
+  args.scale = static_cast<float>(attention.scale);
+  args.window = attention.window;
+  args.softcap = static_cast<float>(attention.softcap);
   return args;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ops/experts.h"
 #include "ops/kernels/experts/expert_kernels.h"
+#include "ops/ops.h"
 
 namespace weft {
 namespace {
@@ -17,7 +18,7 @@ T* RowOf(const Operand& operand, int64_t row) {
 class TopKNode : public Kernel {
  public:
   explicit TopKNode(const NodeView& view)
-      : normalize_(view.node.attributes.Int("normalize") != 0) {}
+      : normalize_(view.node.attributes.As<TopKAttributes>().normalize) {}
 
   int64_t Items(const KernelCall& call, int) const override {
     return call.inputs[0].rows;

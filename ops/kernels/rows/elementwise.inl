@@ -161,12 +161,9 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
 };
 
 constexpr UnaryKernel kUnaryKernels[] = {
-    {"scale", Scale, "factor"},
-    {"softcap", Softcap, "cap"},
-    {"silu", SiluRows},
-    {"sigmoid", SigmoidRows},
-    {"gelu", GeluRows, nullptr, "none"},
-    {"gelu", GeluTanhRows, nullptr, "tanh"},
+    {"scale", Scale},           {"softcap", Softcap},
+    {"silu", SiluRows},         {"sigmoid", SigmoidRows},
+    {"gelu", GeluRows, "none"}, {"gelu", GeluTanhRows, "tanh"},
 };
 
 constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};

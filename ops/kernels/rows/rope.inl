@@ -54,7 +54,7 @@ WEFT_INLINE void RopeAngles(const RopeArgs& args, int64_t row,
     SinCos(position * frequency, &s, &c);
     s *= args.magnitude;
     c *= args.magnitude;
-    if (args.style == RopeStyle::kHalves) {
+    if (args.halves) {
       memcpy(tables->cosine + i, &c, sizeof(c));
       memcpy(tables->sine + i, &s, sizeof(s));
     } else {
@@ -72,7 +72,7 @@ WEFT_INLINE void RopeAngles(const RopeArgs& args, int64_t row,
 WEFT_INLINE void RotateHead(const RopeArgs& args, const RopeTables& tables,
                             const float* x, float* y) {
   const int64_t dims = args.rope_dims;
-  if (args.style == RopeStyle::kHalves) {
+  if (args.halves) {
     const int64_t half = dims / 2;
     ForColumns(half, [&](int64_t i, int lanes) WEFT_LAMBDA {
       const F32x16 first = LoadLanes(x + i, lanes);

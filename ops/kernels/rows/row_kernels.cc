@@ -1,6 +1,7 @@
 #include "ops/kernels/rows/row_kernels.h"
 
 #include "absl/strings/str_cat.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "ops/weight_layout.h"
 
@@ -23,12 +24,28 @@ class RowNode : public Kernel {
   }
 };
 
+NormAttributes NormOf(const Node& node) {
+  if (node.attributes.Are<NormAttributes>()) {
+    return node.attributes.As<NormAttributes>();
+  }
+  return {node.attributes.As<NormQuantizeAttributes>().eps, 1};
+}
+
+// The one number among a node's attributes; 0 where there is none.
+float ParameterOf(const Node& node) {
+  double parameter = 0;
+  node.attributes.ForEach([&](absl::string_view, const AttributeValue& value) {
+    if (const double* number = std::get_if<double>(&value)) parameter = *number;
+  });
+  return static_cast<float>(parameter);
+}
+
 class NormNode : public RowNode {
  public:
   NormNode(const NodeView& view, const RowKernel<NormArgs>& kernel)
-      : eps_(static_cast<float>(view.node.attributes.Float("eps"))),
+      : eps_(static_cast<float>(NormOf(view.node).eps)),
         quantize_(view.output(0).type.dtype == DType::kQ8Rows),
-        heads_(view.node.attributes.Int("heads", 1)),
+        heads_(NormOf(view.node).heads),
         bias_(view.node.inputs.size() > 2),
         run_(kernel.run) {}
 
@@ -97,11 +114,7 @@ class BinaryNode : public RowNode {
 class UnaryNode : public RowNode {
  public:
   UnaryNode(const NodeView& view, const UnaryKernel& kernel)
-      : parameter_(kernel.parameter == nullptr
-                       ? 0
-                       : static_cast<float>(
-                             view.node.attributes.Float(kernel.parameter))),
-        run_(kernel.run) {}
+      : parameter_(ParameterOf(view.node)), run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
@@ -184,16 +197,15 @@ class TakeRowsNode : public Kernel {
 
 RopeArgs RopeArgsOf(const Node& node) {
   RopeArgs args = {};
-  args.head_dim = node.attributes.Int("head_dim");
-  args.rope_dims = node.attributes.Int("rope_dims");
-  args.style = node.attributes.String("style") == "halves"
-                   ? RopeStyle::kHalves
-                   : RopeStyle::kInterleaved;
-  args.frequency_base = node.attributes.Float("base");
-  args.frequency_scale = node.attributes.Float("scale");
-  args.ramp_begin = node.attributes.Float("ramp_begin");
-  args.ramp_end = node.attributes.Float("ramp_end");
-  args.magnitude = static_cast<float>(node.attributes.Float("magnitude", 1));
+  const auto rope = node.attributes.As<RopeAttributes>();
+  args.head_dim = rope.head_dim;
+  args.rope_dims = rope.rope_dims;
+  args.halves = rope.style == RopeStyle::kHalves;
+  args.frequency_base = rope.base;
+  args.frequency_scale = rope.scale;
+  args.ramp_begin = rope.ramp_begin;
+  args.ramp_end = rope.ramp_end;
+  args.magnitude = static_cast<float>(rope.magnitude);
   return args;
 }
 
@@ -308,9 +320,9 @@ std::string TypeOf(const UnaryKernel& kernel) {
              : absl::StrCat(kernel.approximation, "_f32");
 }
 std::string WhyNotFor(const NodeView& view, const UnaryKernel& kernel) {
-  return kernel.approximation == nullptr ||
-                 view.node.attributes.String("approximation") ==
-                     kernel.approximation
+  if (kernel.approximation == nullptr) return "";
+  const AttributeValue* value = view.node.attributes.Find("approximation");
+  return value != nullptr && *value == AttributeValue(kernel.approximation)
              ? ""
              : absl::StrCat("is for approximation ", kernel.approximation);
 }

@@ -87,11 +87,6 @@ struct TakeRowsArgs {
   int64_t y_row_bytes;
 };
 
-enum class RopeStyle : uint8_t {
-  kInterleaved,  // pairs x[2i], x[2i + 1]
-  kHalves,       // pairs x[i], x[i + rope_dims / 2]
-};
-
 // Rotates pair i of every head by position * scale * base^(-2i / rope_dims) /
 // factors[i]; Su et al. 2021 (arXiv:2104.09864). Dimensions from rope_dims on
 // are copied. Angles are double precision: good for positions below 2^20. With
@@ -102,7 +97,8 @@ struct RopeArgs {
   int64_t heads;
   int64_t head_dim;   // <= kMaxHeadDim
   int64_t rope_dims;  // even, <= head_dim
-  RopeStyle style;
+  // Pairs are x[i], x[i + rope_dims / 2]; else neighbours, x[2i], x[2i + 1].
+  bool halves;
   double frequency_base;
   double frequency_scale;    // linear scaling: 1 / factor
   const float* factors;      // [rope_dims / 2] or null
@@ -146,7 +142,6 @@ struct RowKernel {
 struct UnaryKernel {
   const char* op;
   RowFunction<UnaryArgs> run;
-  const char* parameter = nullptr;      // the attribute that UnaryArgs has
   const char* approximation = nullptr;  // nodes with this one; null: all
 };
 

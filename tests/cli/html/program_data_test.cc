@@ -5,6 +5,7 @@
 #include "cli/html/page.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "passes/pass.h"
 
 namespace weft {
@@ -13,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 Graph Read(const std::string& text) {
-  absl::StatusOr<Graph> graph = Parse(text);
+  absl::StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   const absl::Status legal = VerifyGraph(*graph);
   EXPECT_TRUE(legal.ok()) << legal;
@@ -128,11 +129,11 @@ TEST(ProgramData, APointAddsOnlyWhatIsNew) {
   const size_t values = program.ToJson()["values"].size();
   program.Add("same", graph);
   // Renumbered, with other ids in the graph, and one node altered.
-  graph.Erase(graph.AddNode("silu", {graph.FindValue("x")},
-                            {graph.value(graph.FindValue("x")).type}, {}, "",
+  graph.Erase(graph.AddNode(Node(kSiluOp, {graph.FindValue("x")}),
+                            {graph.value(graph.FindValue("x")).type},
                             graph.order().front()));
   Graph other = graph.Compact();
-  other.node(other.order()[0]).attributes.Set("eps", 1e-6);
+  other.node(other.order()[0]).attributes = NormAttributes{1e-6};
   program.Add("altered", other);
   const Json data = program.ToJson();
   EXPECT_EQ(data["nodes"].size(), nodes + 1);

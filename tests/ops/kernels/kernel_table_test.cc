@@ -45,7 +45,7 @@ Graph Product(DType weight, const std::string& layout, const char* x,
   } else {
     nodes += "%2 = matmul(%0, $w)";
   }
-  absl::StatusOr<Graph> graph = Parse(absl::StrCat(
+  absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
       "graph t tokens<=", tokens, " rows<=", tokens,
       " context<=64\n$table = weight f32[10,256]\n$w = weight ",
       Info(weight).name, "[48,256]",

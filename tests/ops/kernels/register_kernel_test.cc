@@ -42,7 +42,7 @@ absl::StatusOr<Registration> Add(const std::string& name) {
 }
 
 Graph OneNode(const std::string& op) {
-  absl::StatusOr<Graph> graph = Parse(
+  absl::StatusOr<Graph> graph = ParseGraph(
       "graph t tokens<=4 rows<=4 context<=4\n%0 = input x  f32[T,8]\n"
       "%1 = " +
       op + "(%0)  f32[T,8]\noutput y = %1\n");

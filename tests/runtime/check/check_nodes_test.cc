@@ -87,8 +87,8 @@ const KernelRow& KernelOf(const std::string& op) {
   EXPECT_TRUE(plan.ok()) << plan.status();
   const Graph& graph = plan->buckets[0];
   for (NodeId id : graph.order()) {
-    if (graph.node(id).op == op) {
-      return *FindKernel(graph.node(id).attributes.String("kernel"));
+    if (op == graph.node(id).op->name) {
+      return *FindKernel(graph.node(id).kernel);
     }
   }
   ADD_FAILURE() << "no node " << op;
@@ -107,7 +107,7 @@ NodeReport CheckWith(const std::string& op, Harm harm) {
 NodeId FindNode(const Graph& graph, const std::string& op,
                 const std::string& name) {
   for (NodeId id : graph.order()) {
-    if (graph.node(id).op == op && graph.node(id).name == name) return id;
+    if (op == graph.node(id).op->name && graph.node(id).name == name) return id;
   }
   ADD_FAILURE() << "no node " << op << " " << name;
   return graph.order()[0];

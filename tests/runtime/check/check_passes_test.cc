@@ -4,6 +4,7 @@
 
 #include "ops/fused_matmul.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "tests/runtime/check/check_model.h"
 
 namespace weft {
@@ -43,7 +44,7 @@ PassCheck GuiltyWith(PassFunction function, const std::string& after,
 Node* FindNode(Graph& graph, const std::string& op, const std::string& name) {
   for (NodeId id : graph.order()) {
     Node& node = graph.node(id);
-    if (node.op == op && node.name == name) return &node;
+    if (op == node.op->name && node.name == name) return &node;
   }
   ADD_FAILURE() << "no node " << op << " " << name;
   return nullptr;
@@ -79,8 +80,7 @@ TEST(CheckPasses, AWrongFusionIsFoundWithItsNode) {
       [](Graph& graph, const PassOptions&) {
         for (NodeId id : graph.order()) {
           Node& node = graph.node(id);
-          if (node.op == "interleave_rows" &&
-              node.name == "blk.2.ffn_up_gate") {
+          if (node.Is(kInterleaveRowsOp) && node.name == "blk.2.ffn_up_gate") {
             std::swap(node.inputs[0], node.inputs[1]);
           }
         }
@@ -98,7 +98,9 @@ TEST(CheckPasses, ALittleMoreEpsilonIsFound) {
       [](Graph& graph, const PassOptions&) {
         Node* norm = FindNode(graph, "rms_norm", "blk.1.ffn_norm");
         if (norm != nullptr) {
-          norm->attributes.Set("eps", norm->attributes.Float("eps") * 1.1);
+          auto fields = norm->attributes.As<NormAttributes>();
+          fields.eps *= 1.1;
+          norm->attributes = fields;
         }
         return absl::OkStatus();
       },
@@ -112,7 +114,7 @@ TEST(CheckPasses, AResidualThatIsDroppedIsFound) {
       [](Graph& graph, const PassOptions&) {
         const std::vector<NodeId> order = graph.order();
         for (NodeId id : order) {
-          if (graph.node(id).op != "add") continue;
+          if (!graph.node(id).Is(kAddOp)) continue;
           graph.ReplaceUses(graph.node(id).outputs[0],
                             graph.node(id).inputs[0]);
           break;
@@ -129,8 +131,10 @@ TEST(CheckPasses, WhatGoesIntoTheCacheIsCompared) {
       [](Graph& graph, const PassOptions&) {
         for (NodeId id : graph.order()) {
           Node& node = graph.node(id);
-          if (node.op == "rope_kv_write" && node.name == "blk.3.keys") {
-            node.attributes.Set("base", 5000.0);
+          if (node.Is(kRopeKvWriteOp) && node.name == "blk.3.keys") {
+            auto rope = node.attributes.As<RopeAttributes>();
+            rope.base = 5000.0;
+            node.attributes = rope;
           }
         }
         return absl::OkStatus();
@@ -145,8 +149,10 @@ TEST(CheckPasses, APassOfOneBucketIsFoundThere) {
       [](Graph& graph, const PassOptions&) {
         for (NodeId id : graph.order()) {
           Node& node = graph.node(id);
-          if (graph.bounds.tokens == 8 && node.op == "attention") {
-            node.attributes.Set("scale", 0.1);
+          if (graph.bounds.tokens == 8 && node.Is(kAttentionOp)) {
+            auto fields = node.attributes.As<AttentionAttributes>();
+            fields.scale = 0.1;
+            node.attributes = fields;
           }
         }
         return absl::OkStatus();
@@ -161,7 +167,9 @@ TEST(CheckPasses, AToleranceForgivesThatMuch) {
   const PassFunction little = [](Graph& graph, const PassOptions&) {
     Node* norm = FindNode(graph, "rms_norm", "blk.1.ffn_norm");
     if (norm != nullptr) {
-      norm->attributes.Set("eps", norm->attributes.Float("eps") * 1.1);
+      auto fields = norm->attributes.As<NormAttributes>();
+      fields.eps *= 1.1;
+      norm->attributes = fields;
     }
     return absl::OkStatus();
   };

@@ -136,7 +136,7 @@ TEST(RopeKvWrite, HasTheBitsOfRopeThenKvWriteOnEveryInstructionSet) {
     for (const RowKernels* kernels : RowKernelsHere()) {
       RandomMatrix y(6, heads * head_dim, random);
       const RopeArgs rope = {
-          In(x), heads,   head_dim,          48,    RopeStyle::kHalves, 1e4,
+          In(x), heads,   head_dim,          48,    true, 1e4,
           1.0,   nullptr, kPositions.data(), Out(y)};
       KvPages apart(type, true, heads, head_dim, 2, 3);
       KvPages fused(type, true, heads, head_dim, 2, 3);

@@ -9,20 +9,16 @@ namespace {
 
 struct Case {
   int64_t heads, head_dim, rope_dims;
-  RopeStyle style;
+  bool halves;
   double base, scale;
   bool factors;
 };
 
 const Case kCases[] = {
-    {4, 64, 64, RopeStyle::kInterleaved, 10000, 1, false},
-    {4, 64, 64, RopeStyle::kHalves, 10000, 1, false},
-    {3, 128, 128, RopeStyle::kHalves, 500000, 1, true},
-    {2, 80, 20, RopeStyle::kHalves, 10000, 0.25, false},
-    {2, 20, 20, RopeStyle::kInterleaved, 10000, 1, true},
-    {5, 8, 6, RopeStyle::kInterleaved, 1000, 0.5, false},
-    {1, 2, 2, RopeStyle::kHalves, 10000, 1, false},
-    {1, 512, 512, RopeStyle::kInterleaved, 1e6, 1, false},
+    {4, 64, 64, false, 10000, 1, false},  {4, 64, 64, true, 10000, 1, false},
+    {3, 128, 128, true, 500000, 1, true}, {2, 80, 20, true, 10000, 0.25, false},
+    {2, 20, 20, false, 10000, 1, true},   {5, 8, 6, false, 1000, 0.5, false},
+    {1, 2, 2, true, 10000, 1, false},     {1, 512, 512, false, 1e6, 1, false},
 };
 
 const std::vector<int32_t> kPositions = {0, 1, 7, 4095, 131071, 1048575};
@@ -33,7 +29,7 @@ RopeArgs Args(const Case& c, RandomMatrix& x, RandomMatrix& y,
           c.heads,
           c.head_dim,
           c.rope_dims,
-          c.style,
+          c.halves,
           c.base,
           c.scale,
           c.factors ? factors.data() : nullptr,
@@ -62,7 +58,7 @@ TEST(Rope, IsNearDoublePrecisionUpToPosition2To20) {
         for (int64_t h = 0; h < c.heads; ++h) {
           const int64_t offset = h * c.head_dim;
           for (int64_t i = 0; i < c.rope_dims / 2; ++i) {
-            const bool halves = c.style == RopeStyle::kHalves;
+            const bool halves = c.halves;
             const int64_t a = offset + (halves ? i : 2 * i);
             const int64_t b = halves ? a + c.rope_dims / 2 : a + 1;
             const double angle = kPositions[static_cast<size_t>(r)] * c.scale *
@@ -91,16 +87,9 @@ TEST(Rope, MixesScalesAlongARampAndMultipliesByTheMagnitude) {
   const std::vector<int32_t> positions = {3, 1000};
   for (const RowKernels* kernels : RowKernelsHere()) {
     RandomMatrix y(2, kDims, random, 1);
-    RopeArgs args = {In(x),
-                     1,
-                     kDims,
-                     kDims,
-                     RopeStyle::kHalves,
-                     1e4,
-                     0.25,
-                     nullptr,
-                     positions.data(),
-                     Out(y)};
+    RopeArgs args = {
+        In(x), 1, kDims, kDims, true, 1e4, 0.25, nullptr, positions.data(),
+        Out(y)};
     args.ramp_begin = 5;
     args.ramp_end = 13;
     args.magnitude = 1.5f;

@@ -1,0 +1,122 @@
+// The attributes of ops, as structs (graph/attributes.h). What each may be is
+// declared beside its op; `weft dump --list-ops` and ops/README.md list it.
+// Lengths count elements, positions count tokens.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/types/span.h"
+#include "graph/attributes.h"
+
+namespace weft {
+
+// rms_norm, layer_norm (norm.cc)
+struct NormAttributes {
+  double eps = 0;
+  int64_t heads = 1;  // equal parts of a row, each normalised by itself
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// rms_norm_quantize, layer_norm_quantize (norm.cc)
+struct NormQuantizeAttributes {
+  double eps = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// elementwise.cc
+struct ScaleAttributes {
+  double factor = 1;
+  static absl::Span<const AttributeSchema> Schema();
+};
+struct SoftcapAttributes {
+  double cap = 1;
+  static absl::Span<const AttributeSchema> Schema();
+};
+enum class GeluApproximation : uint8_t { kNone, kTanh };
+struct GeluAttributes {
+  GeluApproximation approximation = GeluApproximation::kNone;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// rope, rope_kv_write (rope.cc; Su et al. 2021, arXiv:2104.09864; the ramp:
+// Peng et al. 2023, arXiv:2309.00071)
+enum class RopeStyle : uint8_t {
+  kInterleaved,  // pairs are neighbours
+  kHalves,       // half of the rotated dimensions apart
+};
+struct RopeAttributes {
+  int64_t head_dim = 0;
+  int64_t rope_dims = 0;  // of each head, from its beginning
+  double base = 10000;
+  double scale = 1;  // of positions
+  RopeStyle style = RopeStyle::kInterleaved;
+  double magnitude = 1;  // of sines and cosines
+  // Where ramp_end is above 0: pairs up to ramp_begin are not scaled, those
+  // from ramp_end on are, and in between more and more.
+  double ramp_begin = 0;
+  double ramp_end = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// attention_scores, attention (attention.cc)
+struct AttentionAttributes {
+  int64_t heads = 0;
+  double scale = 1;    // of scores
+  int64_t window = 0;  // positions that a row sees, its own the last; 0: all
+  double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// slice (embed.cc)
+struct SliceAttributes {
+  int64_t begin = 0;
+  int64_t size = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// experts.cc
+struct TopKAttributes {
+  int64_t k = 0;
+  bool normalize = false;
+  static absl::Span<const AttributeSchema> Schema();
+};
+struct ExpertMatmulAttributes {
+  int64_t experts = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+enum class ExpertEpilogue : uint8_t { kSiluGate, kSiluGateQuantize };
+struct FusedExpertMatmulAttributes {
+  int64_t experts = 0;
+  ExpertEpilogue epilogue = ExpertEpilogue::kSiluGate;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// fused_matmul (matmul.cc); read and written as MatmulParts (fused_matmul.h).
+enum class FusedNorm : uint8_t { kRms, kLayer };
+enum class FusedEpilogue : uint8_t {
+  kStore,
+  kResidual,
+  kSiluGate,
+  kSiluGateQuantize,
+  kGeluGate,
+  kGeluGateQuantize,
+};
+struct FusedMatmulAttributes {
+  std::optional<double> eps;  // there is a norm
+  FusedNorm norm = FusedNorm::kRms;
+  bool norm_bias = false;
+  bool quantize = false;
+  bool bias = false;
+  FusedEpilogue epilogue = FusedEpilogue::kStore;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// pack_weight (weights.cc)
+struct PackWeightAttributes {
+  std::string layout;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+}  // namespace weft
