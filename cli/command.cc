@@ -94,9 +94,8 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
-  for (const char* name :
-       {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
-        "--buckets", "--planner"}) {
+  for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
+                           "--f16-compute", "--buckets", "--planner"}) {
     compile_time.push_back(command.get_option(name));
   }
 }

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/pipeline_page.h"
 #include "graph/text_format.h"
+#include "ops/describe_ops.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
 
@@ -26,6 +27,7 @@ struct Flags {
   std::string from_text, source;
   int64_t bucket = 0;
   bool has_bucket = false, list_passes = false;
+  bool list_ops = false;
   CompileFlags compile;
 };
 
@@ -258,6 +260,10 @@ absl::Status CheckFlags(const Flags& flags) {
 
 absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,
                                 bool has_model) {
+  if (flags.list_ops) {
+    std::cout << DescribeOps();
+    return kExitOk;
+  }
   if (flags.list_passes) {
     for (const PassEntry& pass : Pipeline()) std::cout << pass.name << "\n";
     return kExitOk;
@@ -298,6 +304,9 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--layers", flags->layers,
                       "only the nodes of these blocks, A-B");
   command->add_option("-o", flags->output, "write to this file");
+  command->add_flag("--list-ops", flags->list_ops,
+                    "print every op: operands, attributes with types, ranges "
+                    "and defaults");
   command->add_flag("--list-passes", flags->list_passes,
                     "the names of the passes, in order");
   command->add_option("--from-text", flags->from_text,

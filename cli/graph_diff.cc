@@ -21,7 +21,7 @@ std::map<NodeKey, NodeId> NodesByKey(const Graph& graph) {
   std::map<std::pair<std::string, std::string>, int> seen;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    nodes[{node.op, node.name, seen[{node.op, node.name}]++}] = id;
+    nodes[{node.op->name, node.name, seen[{node.op->name, node.name}]++}] = id;
   }
   return nodes;
 }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/listing.h"
+#include "ops/ops.h"
 #include "text/utf8.h"
 #include "third_party/onnx.pb.h"
 
@@ -72,7 +73,7 @@ void SetInitializer(const std::string& name, const Value& value,
   location->set_value("weights-are-not-part-of-this-file");
 }
 
-void SetAttribute(const std::string& name, const Attribute& value,
+void SetAttribute(const std::string& name, const AttributeValue& value,
                   onnx::AttributeProto* out) {
   out->set_name(RepairUtf8(name));
   if (const auto* integer = std::get_if<int64_t>(&value)) {
@@ -120,7 +121,7 @@ std::string ToOnnx(const Graph& graph) {
     const Node& node = graph.node(n);
     onnx::NodeProto* proto = out->add_node();
     const char* known = OnnxOperator(node);
-    proto->set_op_type(known != nullptr ? known : RepairUtf8(node.op));
+    proto->set_op_type(known != nullptr ? known : node.op->name);
     if (known == nullptr) proto->set_domain("weft");
     proto->set_name(RepairUtf8(node.name));
     for (ValueId id : node.inputs) proto->add_input(name_of(id));

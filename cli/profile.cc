@@ -158,7 +158,7 @@ Json TraceOf(const Profiler& profiler, const Limits& limits) {
                         {"dur", range.seconds * 1e6},
                         {"pid", 1},
                         {"tid", lane},
-                        {"args", {{"op", node.op}}}});
+                        {"args", {{"op", node.op->name}}}});
     }
   }
   for (const StepTime& step : profiler.steps()) {
@@ -181,14 +181,14 @@ Json TraceOf(const Profiler& profiler, const Limits& limits) {
           PeakOf(ArithmeticOf(*step.graph, node), limits) * time.seconds;
       events.push_back(
           {{"name", LabelOf(node)},
-           {"cat", node.op},
+           {"cat", node.op->name},
            {"ph", "X"},
            {"ts", time.start * 1e6},
            {"dur", time.seconds * 1e6},
            {"pid", 1},
            {"tid", kStepsLane},
            {"args",
-            {{"op", node.op},
+            {{"op", node.op->name},
              {"kernel", node.kernel},
              {"bytes", cost.bytes},
              {"operations", cost.operations},

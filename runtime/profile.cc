@@ -27,14 +27,14 @@ Group GroupOf(const Node& node, ProfileBy by) {
   const std::string kernel = node.kernel;
   switch (by) {
     case ProfileBy::kOp:
-      return {0, node.op, kernel};
+      return {0, node.op->name, kernel};
     case ProfileBy::kNode:
       return {0, LabelOf(node), kernel};
     case ProfileBy::kBlock:
       break;
   }
   const int block = BlockOf(node.name);
-  if (block < 0) return {1 << 30, node.op, ""};
+  if (block < 0) return {1 << 30, node.op->name, ""};
   return {block, absl::StrCat("blk.", block), ""};
 }
 

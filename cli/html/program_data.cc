@@ -70,7 +70,7 @@ void ProgramData::NameAll(const Graph& graph) {
   for (NodeId n : graph.order()) {
     const Node& node = graph.node(n);
     const std::string key =
-        absl::StrCat("node ", node.op, std::string(1, '\0'), node.name);
+        absl::StrCat("node ", node.op->name, std::string(1, '\0'), node.name);
     node_ids_[n] = id_of(key);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       value_ids_[node.outputs[i]] =

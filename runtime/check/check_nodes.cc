@@ -204,7 +204,7 @@ class Checker : public NodeObserver {
   void Fault(NodeId id, std::string fault) {
     if (!told_.insert(id).second) return;
     const Node& node = graph_.node(id);
-    faults_.push_back({graph_.bounds.tokens, LabelOf(node), node.op,
+    faults_.push_back({graph_.bounds.tokens, LabelOf(node), node.op->name,
                        node.kernel, std::move(fault)});
   }
 

@@ -22,7 +22,7 @@ using Counts = std::map<std::string, int>;
 
 Counts CountOps(const Graph& graph) {
   Counts counts;
-  for (NodeId id : graph.order()) ++counts[graph.node(id).op];
+  for (NodeId id : graph.order()) ++counts[graph.node(id).op->name];
   return counts;
 }
 

@@ -1,3 +1,4 @@
+#include "ops/ops.h"
 #include "passes/pipeline.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,8 @@ absl::Status Nothing(Graph&, const PassOptions&) { return absl::OkStatus(); }
 absl::Status AddSilu(Graph& graph, const PassOptions&) {
   const auto [name, value] = graph.outputs()[0];
   const NodeId node =
-      graph.AddNode("silu", {value}, {graph.value(value).type}, {}, "planted");
+      graph.AddNode(Node(kSiluOp, {value}, {}, "planted"),
+                    {graph.value(value).type});
   graph.SetOutput(0, graph.node(node).outputs[0]);
   return absl::OkStatus();
 }

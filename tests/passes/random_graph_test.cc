@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "ops/ops.h"
 #include "passes/pipeline.h"
 #include "tests/passes/random_models.h"
@@ -26,7 +27,7 @@ TEST(RandomGraph, TextFormReadsBack) {
       1000,
       [](uint32_t, const RandomModel& model) {
         const std::string text = Dump(model.graph);
-        absl::StatusOr<Graph> parsed = Parse(text);
+        absl::StatusOr<Graph> parsed = ParseGraph(text);
         ASSERT_TRUE(parsed.ok()) << parsed.status();
         EXPECT_EQ(Dump(*parsed), text);
         EXPECT_TRUE(VerifyGraph(*parsed).ok());
@@ -60,7 +61,7 @@ TEST(RandomGraph, AnyOrderOfPassesLeavesLegalGraphs) {
       1200,
       [](uint32_t seed, const RandomModel& model) {
         Graph graph = model.graph;
-        if (seed % 2 == 0) graph = Parse(Dump(graph)).value();
+        if (seed % 2 == 0) graph = ParseGraph(Dump(graph)).value();
         std::vector<PassEntry> passes(Pipeline().begin(), Pipeline().end());
         std::shuffle(passes.begin(), passes.end(), std::mt19937(seed));
         for (const PassEntry& pass : passes) {
@@ -80,8 +81,8 @@ absl::Status WriteWrongTypes(Graph& graph, const PassOptions&) {
   for (NodeId id : order) {
     if (!graph.node(id).Is(kMatmulOp)) continue;
     const NodeId silu = graph.AddNode(
-        "silu", {graph.node(id).inputs[0]},
-        {graph.value(graph.node(id).outputs[0]).type}, {}, "wrong", id);
+        Node(kSiluOp, {graph.node(id).inputs[0]}, {}, "wrong"),
+        {graph.value(graph.node(id).outputs[0]).type}, id);
     graph.node(id).inputs[0] = graph.node(silu).outputs[0];
   }
   return absl::OkStatus();

@@ -73,7 +73,7 @@ graph t tokens<=8 rows<=8 context<=64
   ASSERT_TRUE(VerifyGraph(graph).ok());
   ASSERT_TRUE(Schedule(graph, {}).ok());
   EXPECT_TRUE(VerifyGraph(graph).ok());
-  EXPECT_EQ(graph.node(graph.order().back()).op, "kv_write");
+  EXPECT_STREQ(graph.node(graph.order().back()).op->name, "kv_write");
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionForScoresOfAnySize) {
       RoundQueries(problem.get());
       for (const AttentionVariant& variant : kAttentionVariants) {
         problem->variant = variant;
-        RandomMatrix y = problem->Run(AttentionBf16Pairs);
+        RandomMatrix y = problem->Run(Pairs());
         problem->ExpectNearReference(y, 0.1);
       }
     }
