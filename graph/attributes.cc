@@ -168,13 +168,17 @@ void Attributes::ForEach(
 }
 
 bool Attributes::operator==(const Attributes& other) const {
-  if (values_ != other.values_) return false;
+  if (schema_.data() == other.schema_.data()) return values_ == other.values_;
   // Lists of ops that nobody knows are made anew for each node.
-  return schema_.data() == other.schema_.data() ||
-         std::equal(schema_.begin(), schema_.end(), other.schema_.begin(),
-                    [](const AttributeSchema& a, const AttributeSchema& b) {
-                      return absl::string_view(a.name) == b.name;
-                    });
+  const auto all = [](const Attributes& attributes) {
+    std::vector<std::pair<std::string, AttributeValue>> list;
+    attributes.ForEach(
+        [&](absl::string_view name, const AttributeValue& value) {
+          list.emplace_back(name, value);
+        });
+    return list;
+  };
+  return all(*this) == all(other);
 }
 
 void Attributes::Load(const void* fields) {

@@ -27,7 +27,7 @@ TEST(Verify, FindsNothingWrongWithTheModelsThereAre) {
     }
     EXPECT_TRUE(passes.count("fuse-qkv") && passes.count("plan-buffers"));
     EXPECT_TRUE(json["nodes"]["faults"].empty());
-    ASSERT_EQ(json["nodes"]["buckets"].size(), 5u);
+    ASSERT_EQ(json["nodes"]["buckets"].size(), 7u);
     for (const Json& bucket : json["nodes"]["buckets"]) {
       EXPECT_GT(bucket["nodes"], 10);
       EXPECT_EQ(bucket["steps"], 2);

@@ -221,7 +221,7 @@ TEST(TextFormatTest, DamagedTextIsReadOrRefused) {
   const std::string good = Dump(TestGraph(R"(
   $w = weight  q4_0[64,64]{panel16}
   %0 = input x  f32[T,64]
-  %1 = copy(%0, $w) eps=1e-05 s="a \n"  f32[T,64]@64  scratch@0  : name
+  %1 = op(%0, $w) eps=1e-05 s="a \n"  f32[T,64]@64  scratch@0  : name
   output y = %1)"));
   std::mt19937 random(2);
   int read = 0;

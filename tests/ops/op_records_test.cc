@@ -50,6 +50,7 @@ TEST(OpRecords, AreWhole) {
     }
     EXPECT_TRUE(!op->writes_state ||
                 op->operands[0].role == OperandRole::kState);
+    names.clear();
     for (const AttributeSchema& attribute : op->attributes) {
       EXPECT_TRUE(names.insert(attribute.name).second) << attribute.name;
       EXPECT_STRNE(attribute.meaning, "");

@@ -29,7 +29,6 @@ absl::Status Check(const std::string& body) {
                               "  %6 = embed(%0, $table)  f32[T,64]\n"
                               "  %7 = take_rows(%6, %3)  f32[R,64]\n",
                               body));
-  EXPECT_TRUE(graph.ok()) << graph.status() << body;
   return graph.ok() ? VerifyGraph(*graph) : graph.status();
 }
 
@@ -91,7 +90,7 @@ TEST(Rules, PlainProductsHaveNoFusedParts) {
         "epilogue=\"silu_gate\""}) {
     ExpectIllegal(absl::StrCat("  %8 = matmul(%6, $square) ", attribute,
                                "  f32[T,64]\n  output x = %8\n"),
-                  "attributes of fused_matmul");
+                  "no such attribute: the op has none");
   }
 }
 

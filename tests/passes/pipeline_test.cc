@@ -1,4 +1,3 @@
-#include "ops/ops.h"
 #include "passes/pipeline.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 
 #include "graph/text_format.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 
 namespace weft {
 namespace {
@@ -25,9 +25,8 @@ absl::Status Nothing(Graph&, const PassOptions&) { return absl::OkStatus(); }
 
 absl::Status AddSilu(Graph& graph, const PassOptions&) {
   const auto [name, value] = graph.outputs()[0];
-  const NodeId node =
-      graph.AddNode(Node(kSiluOp, {value}, {}, "planted"),
-                    {graph.value(value).type});
+  const NodeId node = graph.AddNode(Node(kSiluOp, {value}, {}, "planted"),
+                                    {graph.value(value).type});
   graph.SetOutput(0, graph.node(node).outputs[0]);
   return absl::OkStatus();
 }

@@ -80,9 +80,9 @@ absl::Status WriteWrongTypes(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     if (!graph.node(id).Is(kMatmulOp)) continue;
-    const NodeId silu = graph.AddNode(
-        Node(kSiluOp, {graph.node(id).inputs[0]}, {}, "wrong"),
-        {graph.value(graph.node(id).outputs[0]).type}, id);
+    const NodeId silu =
+        graph.AddNode(Node(kSiluOp, {graph.node(id).inputs[0]}, {}, "wrong"),
+                      {graph.value(graph.node(id).outputs[0]).type}, id);
     graph.node(id).inputs[0] = graph.node(silu).outputs[0];
   }
   return absl::OkStatus();

@@ -249,6 +249,7 @@ TEST(ExtendedPlan, ByReferenceKeepsDisabledPasses) {
 TEST(ExtendedPlan, IntegersThatNobodyDeclaredAreRefused) {
   static OpDef op = *Swish();
   op.name = "shift_rows";
+  op.operands = kTwoOperands;
   op.infer = [](const Graph& graph,
                 const Node& node) -> absl::StatusOr<std::vector<ValueType>> {
     return std::vector<ValueType>{graph.value(node.inputs[0]).type};

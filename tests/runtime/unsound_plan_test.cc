@@ -152,6 +152,12 @@ TEST(Unsound, BucketsThatDiffer) {
           }
         }
         for (NodeProto& n : *g->mutable_nodes()) {
+          // Kernels are of a type of cache; those of F32 would do.
+          for (AttributeProto& a : *n.mutable_attributes()) {
+            const size_t at = a.text().find("_f16_");
+            if (at != std::string::npos)
+              a.mutable_text()->replace(at, 5, "_f32_");
+          }
           for (ResultProto& r : *n.mutable_results()) {
             if (r.type().layout() == "keys" || r.type().layout() == "values") {
               r.mutable_type()->set_dtype("f32");

@@ -60,7 +60,7 @@ class Automaton {
   static constexpr int64_t kMaxWork = 20000000;
 
   // What one automaton may hold; beyond, it counts as overworked.
-  static constexpr int64_t kMaxBytes = int64_t{16} << 20;
+  static constexpr int64_t kMaxBytes = int64_t{32} << 20;
 
   explicit Automaton(const Compiled* compiled);
 

@@ -129,8 +129,10 @@ void Double(const ReferenceCall& call) {
 }
 
 TEST(RegisterKernel, ARegisteredOpHasItsReferenceKernel) {
-  OpDef op = {};
+  const OperandSchema operands[] = {RowsOperand("x")};
+  OpDef op;
   op.name = "double_it";
+  op.operands = operands;
   op.infer = InferSame;
   op.reference = Double;
   const size_t rows = AllKernels().size();
