@@ -19,7 +19,7 @@ Graph Small() {
   %0 = input ids  i32[T]
   %1 = state blk.0.k  f16[S,2,32]{keys}
   %2 = embed(%0, $table)  f32[T,64]  : token_embd
-  %3 = rms_norm(%2, $norm) eps=0.5 kernel="rms_norm_ref" heads=1  f32[T,64]
+  %3 = rms_norm(%2, $norm) eps=0.5 kernel="rms_norm_ref" heads=2  f32[T,64]
   %4 = add(%3, %2) kernel="add_ref"  f32[T,64]  : sum
   %5 = kv_write(%1, %4)  f16[S,2,32]{keys}
   output logits = %4
@@ -65,8 +65,8 @@ TEST(ToOnnx, OpsWithoutCounterpartStandInADomainOfTheirOwn) {
   EXPECT_EQ(norm.doc_string(), "kernel rms_norm_ref");
   ASSERT_EQ(norm.attribute_size(), 3);
   EXPECT_EQ(norm.attribute(0).f(), 0.5f);
-  EXPECT_EQ(norm.attribute(1).s(), "rms_norm_ref");
-  EXPECT_EQ(norm.attribute(2).i(), 3);
+  EXPECT_EQ(norm.attribute(1).i(), 2);
+  EXPECT_EQ(norm.attribute(2).s(), "rms_norm_ref");
   const onnx::NodeProto& add = model.graph().node(2);
   EXPECT_EQ(add.op_type(), "Add");
   EXPECT_EQ(add.domain(), "");
