@@ -14,10 +14,11 @@
 namespace weft {
 namespace {
 
+#define WEFT_ARCHITECTURE(name) &name,
 const Architecture* const kArchitectures[] = {
-    &kLlama,  &kQwen2,  &kQwen2Moe, &kQwen3,   &kGpt2,  &kStableLm, &kGemma,
-    &kGemma2, &kGemma3, &kPhi3,     &kGranite, &kOlmo2, &kBert,
+#include "loaders/architectures/architecture_list.h"
 };
+#undef WEFT_ARCHITECTURE
 
 constexpr int64_t kDefaultContext = 4096;
 // Rotation angles are good up to here (ops/kernels/rows/rows.h).
@@ -279,7 +280,7 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   return added == kNone ? y : Add(y, added);
 }
 
-RopeOptions ModelBuilder::UnscaledRopeOf(const char* style) const {
+RopeOptions ModelBuilder::UnscaledRopeOf(RopeStyle style) const {
   RopeOptions rope = RopeOf(style);
   rope.scale = 1;
   rope.magnitude = 1;
@@ -287,14 +288,13 @@ RopeOptions ModelBuilder::UnscaledRopeOf(const char* style) const {
   return rope;
 }
 
-RopeOptions ModelBuilder::RopeOf(const char* style) const {
+RopeOptions ModelBuilder::RopeOf(RopeStyle style) const {
   RopeOptions rope;
   rope.head_dim = config.key_length;
   rope.rope_dims = config.rope_dimension_count;
   rope.base = AsWritten(config.rope_freq_base);
   rope.scale = AsWritten(config.rope_position_scale);
-  rope.style = absl::string_view(style) == "halves" ? RopeStyle::kHalves
-                                                    : RopeStyle::kInterleaved;
+  rope.style = style;
   rope.magnitude = AsWritten(config.rope_magnitude);
   rope.ramp_begin = config.rope_ramp.begin;
   rope.ramp_end = config.rope_ramp.end;

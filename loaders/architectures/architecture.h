@@ -79,10 +79,10 @@ class ModelBuilder : public GraphBuilder {
                  int64_t inputs, Bias bias = Bias::kOptional);
 
   // Rotation as the metadata says, of pairs as `style` says (RopeOptions).
-  RopeOptions RopeOf(const char* style) const;
+  RopeOptions RopeOf(RopeStyle style) const;
   // The same without what stretches it to a longer context, for the blocks with
   // a window of models whose other blocks are stretched.
-  RopeOptions UnscaledRopeOf(const char* style) const;
+  RopeOptions UnscaledRopeOf(RopeStyle style) const;
 
   // A new state for the keys or the values of a block. Encoders write and read
   // it in the same step, so it is f32 whatever the options say.

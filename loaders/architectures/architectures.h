@@ -1,23 +1,12 @@
-// One line per architecture; the files beside this define them.
+// The architectures of architecture_list.h; the files beside this define them.
 #pragma once
 
 #include "loaders/architectures/architecture.h"
 
 namespace weft {
 
-extern const Architecture kLlama;
-extern const Architecture kLlama;
-extern const Architecture kQwen2;
-extern const Architecture kQwen2Moe;
-extern const Architecture kQwen3;
-extern const Architecture kGpt2;
-extern const Architecture kStableLm;
-extern const Architecture kGemma;
-extern const Architecture kGemma2;
-extern const Architecture kGemma3;
-extern const Architecture kPhi3;
-extern const Architecture kGranite;
-extern const Architecture kOlmo2;
-extern const Architecture kBert;
+#define WEFT_ARCHITECTURE(name) extern const Architecture name;
+#include "loaders/architectures/architecture_list.h"
+#undef WEFT_ARCHITECTURE
 
 }  // namespace weft

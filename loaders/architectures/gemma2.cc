@@ -19,7 +19,7 @@ constexpr int64_t kPublishedWindow = 4096;  // early files do not say it
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf("halves");
+  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   AttentionOptions attention = DefaultAttention(c);
   attention.softcap = c.Number(kScoreCap);
   if (c.block_count == kBlocksOf27B) {

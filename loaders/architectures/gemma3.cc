@@ -33,9 +33,9 @@ bool IsStretchedAsPublished(const ModelConfig& c) {
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  RopeOptions global = m.RopeOf("halves");
+  RopeOptions global = m.RopeOf(RopeStyle::kHalves);
   if (IsStretchedAsPublished(c)) global.scale = 1.0 / 8;
-  RopeOptions local = m.UnscaledRopeOf("halves");
+  RopeOptions local = m.UnscaledRopeOf(RopeStyle::kHalves);
   local.base = c.Number(kLocalBase);
   AttentionOptions attention = DefaultAttention(c);
   if (c.block_count == kBlocksOf27B) {

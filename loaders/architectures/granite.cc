@@ -21,7 +21,7 @@ ValueId ScaleBy(ModelBuilder& m, const char* key, ValueId x) {
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf("interleaved");
+  const RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   const bool rotates = c.Number(kRotates) != 0;
   AttentionOptions attention = DefaultAttention(c);
   if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);

@@ -21,7 +21,7 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  RopeOptions rope = m.RopeOf("interleaved");
+  RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   rope.factors = m.OptionalRopeFactors("rope_freqs.weight");
 
   ValueId x = EmbedTokens(m);

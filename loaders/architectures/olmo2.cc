@@ -19,8 +19,8 @@ ValueId NormRow(ModelBuilder& m, const std::string& name, ValueId x,
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf("halves");
-  const RopeOptions rope_of_window = m.UnscaledRopeOf("halves");
+  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
+  const RopeOptions rope_of_window = m.UnscaledRopeOf(RopeStyle::kHalves);
   AttentionOptions attention = DefaultAttention(c);
 
   ValueId x = EmbedTokens(m);

@@ -35,7 +35,7 @@ void Build(ModelBuilder& m) {
     for_long = m.RopeFactors(kLong);
     for_short = m.RopeFactors(kShort);
   }
-  RopeOptions rope = m.RopeOf("halves");
+  RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   const bool stretched = c.original_context_length > 0 &&
                          m.graph().bounds.context > c.original_context_length;
   rope.factors = stretched ? for_long : for_short;

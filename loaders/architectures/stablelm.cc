@@ -23,7 +23,7 @@ ValueId NormEachHead(ModelBuilder& m, const std::string& name, ValueId x,
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf("halves");
+  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {

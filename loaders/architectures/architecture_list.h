@@ -1,0 +1,15 @@
+// Every architecture of weft, a line each. Included with WEFT_ARCHITECTURE
+// defined; architectures.h declares from it, architecture.cc lists it.
+WEFT_ARCHITECTURE(kLlama)
+WEFT_ARCHITECTURE(kQwen2)
+WEFT_ARCHITECTURE(kQwen2Moe)
+WEFT_ARCHITECTURE(kQwen3)
+WEFT_ARCHITECTURE(kGpt2)
+WEFT_ARCHITECTURE(kStableLm)
+WEFT_ARCHITECTURE(kGemma)
+WEFT_ARCHITECTURE(kGemma2)
+WEFT_ARCHITECTURE(kGemma3)
+WEFT_ARCHITECTURE(kPhi3)
+WEFT_ARCHITECTURE(kGranite)
+WEFT_ARCHITECTURE(kOlmo2)
+WEFT_ARCHITECTURE(kBert)
