@@ -2,13 +2,13 @@
 //
 // After every pass the graph is verified (pipeline.h), so a pass may leave dead
 // nodes but no illegal ones. Each pass stands in a file of its own that opens
-// with a picture of before and after.
+// with a picture of before and after; pass_list.h lists them.
 #pragma once
 
 #include "absl/status/status.h"
 #include "graph/graph.h"
-#include "ops/kernels/kernel_table.h"
-#include "passes/plan_buffers.h"
+#include "ops/kernels/kernel_options.h"
+#include "passes/buffer_planner.h"
 
 namespace weft {
 
@@ -19,6 +19,7 @@ struct PassOptions {
 
 using PassFunction = absl::Status (*)(Graph& graph, const PassOptions& options);
 
+<<<<<<< HEAD
 absl::Status DeadCode(Graph& graph, const PassOptions& options);
 absl::Status FoldConstants(Graph& graph, const PassOptions& options);
 absl::Status QuantizeActivations(Graph& graph, const PassOptions& options);
@@ -38,4 +39,6 @@ absl::Status ChooseKernels(Graph& graph, const PassOptions& options);
 absl::Status Schedule(Graph& graph, const PassOptions& options);
 absl::Status PlaceBuffers(Graph& graph, const PassOptions& options);
 
+=======
+>>>>>>> next
 }  // namespace weft
