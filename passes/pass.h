@@ -19,26 +19,4 @@ struct PassOptions {
 
 using PassFunction = absl::Status (*)(Graph& graph, const PassOptions& options);
 
-<<<<<<< HEAD
-absl::Status DeadCode(Graph& graph, const PassOptions& options);
-absl::Status FoldConstants(Graph& graph, const PassOptions& options);
-absl::Status QuantizeActivations(Graph& graph, const PassOptions& options);
-absl::Status CommonSubexpression(Graph& graph, const PassOptions& options);
-absl::Status FuseAttention(Graph& graph, const PassOptions& options);
-absl::Status FuseSiluGate(Graph& graph, const PassOptions& options);
-absl::Status FuseGeluGate(Graph& graph, const PassOptions& options);
-absl::Status FuseClampedGate(Graph& graph, const PassOptions& options);
-absl::Status FuseQkv(Graph& graph, const PassOptions& options);
-absl::Status FuseRmsNormMatmul(Graph& graph, const PassOptions& options);
-absl::Status FuseLayerNormMatmul(Graph& graph, const PassOptions& options);
-absl::Status FuseResidual(Graph& graph, const PassOptions& options);
-absl::Status FuseRopeKvWrite(Graph& graph, const PassOptions& options);
-absl::Status ChooseLayouts(Graph& graph, const PassOptions& options);
-absl::Status PackWeights(Graph& graph, const PassOptions& options);
-absl::Status ChooseKernels(Graph& graph, const PassOptions& options);
-absl::Status Schedule(Graph& graph, const PassOptions& options);
-absl::Status PlaceBuffers(Graph& graph, const PassOptions& options);
-
-=======
->>>>>>> next
 }  // namespace weft

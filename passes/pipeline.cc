@@ -18,30 +18,9 @@ constexpr bool kOnce = false;
 constexpr bool kPerBucket = true;
 
 constexpr PassEntry kPipeline[] = {
-<<<<<<< HEAD
-    {"dead-code", DeadCode, false},
-    {"quantize-activations", QuantizeActivations, false, 0.25},
-    {"common-subexpression", CommonSubexpression, false},
-    {"fuse-attention", FuseAttention, false, 1e-5},
-    {"fuse-silu-gate", FuseSiluGate, false},
-    {"fuse-gelu-gate", FuseGeluGate, false},
-    {"fuse-clamped-gate", FuseClampedGate, false},
-    {"fuse-qkv", FuseQkv, false},
-    {"fuse-rmsnorm-matmul", FuseRmsNormMatmul, false},
-    {"fuse-layernorm-matmul", FuseLayerNormMatmul, false},
-    {"fuse-residual", FuseResidual, false},
-    {"fuse-rope-kv-write", FuseRopeKvWrite, false},
-    {"fold-constants", FoldConstants, false},
-    {"choose-layouts", ChooseLayouts, false, 0, 0.1},
-    {"pack-weights", PackWeights, false},
-    {"choose-kernels", ChooseKernels, true},
-    {"schedule", Schedule, true},
-    {"plan-buffers", PlaceBuffers, true},
-=======
 #define WEFT_PASS(name, function, ...) {name, function, __VA_ARGS__},
 #include "passes/pass_list.h"
 #undef WEFT_PASS
->>>>>>> next
 };
 
 std::vector<PassEntry>& Table() {
