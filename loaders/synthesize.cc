@@ -77,7 +77,11 @@ TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
     plan.deviation = 0.02f;
   } else if (has(".bias")) {
     plan.deviation = 0.02f;
-  } else if (has("_norm.") || has("rope_f")) {
+  } else if (absl::EndsWith(name, ".ssm_a")) {
+    // Rates of decay: far from 0, below it.
+    plan.mean = -2.0f;
+    plan.deviation = 0.1f;
+  } else if (has("_norm.") || absl::EndsWith(name, "_norm") || has("rope_f")) {
     plan.mean = 1.0f;
     plan.deviation = 0.1f;
   } else if (has(".attn_output.") || has(".ffn_down")) {
@@ -125,6 +129,7 @@ class TensorList : public TensorSource {
     return static_cast<const GgufTensor*>(nullptr);
   }
 
+  void LeaveOut(absl::string_view) override {}
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
 
  private:

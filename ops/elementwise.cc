@@ -75,6 +75,11 @@ void RunSilu(const ReferenceCall& call) {
 void RunSigmoid(const ReferenceCall& call) {
   ForEachRow(call, [](double a, double) { return 1.0 / (1.0 + std::exp(-a)); });
 }
+void RunSoftplus(const ReferenceCall& call) {
+  ForEachRow(call, [](double a, double) {
+    return std::fmax(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
+  });
+}
 void RunGelu(const ReferenceCall& call) {
   const bool tanh = call.attributes<GeluAttributes>().approximation ==
                     GeluApproximation::kTanh;
@@ -172,6 +177,7 @@ constexpr OpDef kMulOp =
     Binary("mul", "a * b; b is like a, or f32[N] for each row", RunMul);
 constexpr OpDef kSiluOp = Unary("silu", "x / (1 + e^-x)", RunSilu);
 constexpr OpDef kSigmoidOp = Unary("sigmoid", "1 / (1 + e^-x)", RunSigmoid);
+constexpr OpDef kSoftplusOp = Unary("softplus", "ln(1 + e^x)", RunSoftplus);
 constexpr OpDef kGeluOp = Unary("gelu", "x Phi(x), Phi the normal distribution",
                                 RunGelu, kGeluAttributes);
 constexpr OpDef kScaleOp =

@@ -24,6 +24,7 @@ absl::Status FoldConstants(Graph& graph, const PassOptions& options);
 absl::Status QuantizeActivations(Graph& graph, const PassOptions& options);
 absl::Status CommonSubexpression(Graph& graph, const PassOptions& options);
 absl::Status FuseAttention(Graph& graph, const PassOptions& options);
+absl::Status FuseConvSilu(Graph& graph, const PassOptions& options);
 absl::Status FuseExpertGate(Graph& graph, const PassOptions& options);
 absl::Status FuseSiluGate(Graph& graph, const PassOptions& options);
 absl::Status FuseGeluGate(Graph& graph, const PassOptions& options);

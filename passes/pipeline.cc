@@ -22,6 +22,7 @@ constexpr PassEntry kPipeline[] = {
     {"quantize-activations", QuantizeActivations, false, 0.25},
     {"common-subexpression", CommonSubexpression, false},
     {"fuse-attention", FuseAttention, false, 1e-5},
+    {"fuse-conv-silu", FuseConvSilu, false},
     {"fuse-expert-gate", FuseExpertGate, false},
     {"fuse-silu-gate", FuseSiluGate, false},
     {"fuse-gelu-gate", FuseGeluGate, false},

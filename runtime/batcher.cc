@@ -41,7 +41,8 @@ Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
       capacity_(std::min({engine->plan().context(),
                           int64_t{engine->cache().pool().pages()} * kPageTokens,
                           encoder_ ? max_tokens_ : engine->plan().context()})),
-      prefix_cache_(&engine->cache()) {
+      prefix_cache_(&engine->cache()),
+      checkpoints_(&engine->cache(), capacity_) {
   const int32_t slots = engine->cache().pool().slots();
   for (int i = 0; i < std::min(engine->threads(), encoder_ ? 1 : slots); ++i) {
     scratch_.emplace_back(
@@ -64,7 +65,7 @@ Batcher::Batcher(Engine* engine, const SchedulerOptions& options)
   stats_.slots = slots;
   stats_.pages = engine->cache().pool().pages();
   for (const KvState& state : engine->cache().states()) {
-    stats_.page_bytes += state.page_bytes;
+    if (state.page_table != nullptr) stats_.page_bytes += state.page_bytes;
   }
   UpdateGauges();
 }
@@ -219,8 +220,14 @@ bool Batcher::HasRoomFor(const Sequence& sequence,
   const std::vector<int32_t>& tokens =
       sequence.tokens.empty() ? sequence.request->request.prompt_tokens
                               : sequence.tokens;
-  const PrefixCache::Prefix prefix =
-      prefix_cache_.Find(sequence.request->scope, tokens);
+  const uint64_t scope = sequence.request->scope;
+  PrefixCache::Prefix prefix;
+  if (!engine_->cache().has_slots()) {
+    prefix = prefix_cache_.Find(scope, tokens);
+  } else if (const int64_t found = FindCheckpoint(sequence, tokens)) {
+    prefix =
+        prefix_cache_.Find(scope, absl::MakeConstSpan(tokens).first(found + 1));
+  }
   int64_t available =
       int64_t{pool.free_pages()} + pool.idle_pages() - prefix.idle;
   int64_t wanted =
@@ -274,6 +281,7 @@ void Batcher::FindPages() {
 // and what others have computed since.
 absl::Status Batcher::AttachPages(size_t index) {
   Sequence* const sequence = running_[index];
+  if (engine_->cache().has_slots()) return AttachCheckpoint(sequence);
   if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
     return absl::OkStatus();
   }
@@ -291,6 +299,56 @@ absl::Status Batcher::AttachPages(size_t index) {
   return absl::OkStatus();
 }
 
+// How many of the tokens the longest checkpoint stands behind whose keys and
+// values are there too.
+int64_t Batcher::FindCheckpoint(const Sequence& sequence,
+                                absl::Span<const int32_t> tokens) const {
+  if (!checkpoints_.any()) return 0;
+  const uint64_t scope = sequence.request->scope;
+  return checkpoints_.Find(scope, tokens,
+                           prefix_cache_.TokensThere(scope, tokens));
+}
+
+// Lets a sequence that has just got its slot begin at a checkpoint.
+absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
+  if (sequence->computed > 0) return absl::OkStatus();
+  const int64_t found = FindCheckpoint(*sequence, sequence->tokens);
+  if (found == 0) return absl::OkStatus();
+  const uint64_t scope = sequence->request->scope;
+  // And one, which stands for the last token and is not counted.
+  const absl::Span<const int32_t> tokens =
+      absl::MakeConstSpan(sequence->tokens).first(found + 1);
+  WEFT_ASSIGN_OR_RETURN(int64_t there,
+                        prefix_cache_.Attach(sequence->slot, scope, tokens));
+  if (there < found) {
+    WEFT_ASSIGN_OR_RETURN(
+        const int64_t copied,
+        prefix_cache_.AttachCopy(sequence->slot, scope, tokens));
+    there += copied;
+  }
+  // No page could be made free for the copy.
+  if (there < found) return prefix_cache_.Release(sequence->slot);
+  checkpoints_.Restore(scope, tokens.first(found), sequence->slot);
+  CountHit(sequence, found);
+  return absl::OkStatus();
+}
+
+// So many of the sequence's next rows that the step ends where a checkpoint is
+// to be made.
+int64_t Batcher::RowsToCheckpoint(const Sequence& sequence,
+                                  int64_t rows) const {
+  if (!checkpoints_.any()) return rows;
+  return std::min(rows,
+                  checkpoints_.NextAfter(sequence.computed, sequence.prompt) -
+                      sequence.computed);
+}
+
+void Batcher::AddCheckpoint(const Sequence& sequence) {
+  checkpoints_.Add(
+      sequence.slot, sequence.request->scope,
+      absl::MakeConstSpan(sequence.tokens).first(sequence.computed));
+}
+
 void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
   sequence->computed += tokens;
   stats_.prefix_hit_tokens += tokens;
@@ -304,6 +362,8 @@ void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
 // the same tokens up to the end of its next page, or up to its last token.
 bool Batcher::WaitsForOlder(size_t index) const {
   const Sequence& sequence = *running_[index];
+  // It could not go on from there.
+  if (engine_->cache().has_slots()) return false;
   // With a page of its own that is begun, it could not take another.
   if (sequence.computed % kPageTokens != 0) return false;
   const int64_t end =
@@ -332,7 +392,9 @@ void Batcher::ShareRows() {
   bool writing = false;
   for (size_t i = 0; i < running_.size(); ++i) {
     const int64_t left = Left(*running_[i]);
-    left_.push_back(left > 1 && !WaitsForOlder(i) ? left : 0);
+    left_.push_back(left > 1 && !WaitsForOlder(i)
+                        ? RowsToCheckpoint(*running_[i], left)
+                        : 0);
     single += left == 1;
     writing = writing || (left == 1 && running_[i]->generated > 0);
   }
@@ -344,8 +406,13 @@ void Batcher::ShareRows() {
   ShareBudget(left_, budget, absl::MakeSpan(share_));
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    const bool sits_out = sequence.late_mask && !sequence.mask.ready();
-    sequence.rows = Left(sequence) != 1 ? share_[i] : sits_out ? 0 : 1;
+    sequence.rows = Left(sequence) != 1 ? share_[i] : 1;
+    // States by sequence cannot go back, so there the last row runs but once.
+    const bool sits_out = engine_->cache().has_slots() ||
+                          (sequence.late_mask && Left(sequence) == 1);
+    if (sits_out && !sequence.mask.ready() && sequence.rows == Left(sequence)) {
+      --sequence.rows;
+    }
   }
 }
 
@@ -385,6 +452,7 @@ void Batcher::GiveWay(Sequence* sequence) {
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
+  if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(*sequence);
   FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
   free_slots_.push_back(sequence->slot);
@@ -469,6 +537,11 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
         std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
   if (encoder_) return absl::OkStatus();
+  if (checkpoints_.any() &&
+      (end % Checkpoints::kInterval == 0 ||
+       (end == prompt - 1 && end - begin > 0 && end >= Checkpoints::kLeast))) {
+    AddCheckpoint(*sequence);
+  }
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
     WEFT_RETURN_IF_ERROR(
         prefix_cache_.Add(sequence->slot, request->scope,

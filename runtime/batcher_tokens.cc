@@ -199,7 +199,10 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   ++stats_.finished;
   stats_.failed += request->failed;
   stats_.cancelled += request->cancelled;
-  if (!options_.prefix_cache) prefix_cache_.Forget(request->scope);
+  if (!options_.prefix_cache) {
+    prefix_cache_.Forget(request->scope);
+    checkpoints_.Forget(request->scope);
+  }
 }
 
 void Batcher::FinishAll(RequestState* request, FinishReason reason) {

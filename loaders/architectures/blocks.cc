@@ -86,7 +86,15 @@ AttentionOptions DefaultAttention(const ModelConfig& config) {
 }
 
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
-                        const AttentionOptions& chosen, Bias bias) {
+                        const AttentionOptions& options, Bias bias) {
+  const ValueId mixed = CachedHeads(m, block, heads, options);
+  return m.Linear(
+      BlockPrefix(block) + "attn_output", mixed, m.config.embedding_length,
+      m.config.Block(block).head_count * m.config.value_length, bias);
+}
+
+ValueId CachedHeads(ModelBuilder& m, int64_t block, const Heads& heads,
+                    const AttentionOptions& chosen) {
   const ModelConfig& c = m.config;
   AttentionOptions options = chosen;
   options.heads = c.Block(block).head_count;
@@ -107,9 +115,7 @@ ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
   const ValueId scores =
       m.AttentionScores(heads.q, keys, last, m.sequence, options);
   const ValueId weights = m.Softmax(scores);
-  const ValueId mixed = m.AttentionValues(weights, values, last, m.sequence);
-  return m.Linear(blk + "attn_output", mixed, c.embedding_length,
-                  options.heads * c.value_length, bias);
+  return m.AttentionValues(weights, values, last, m.sequence);
 }
 
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,

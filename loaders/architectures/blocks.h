@@ -47,6 +47,9 @@ AttentionOptions DefaultAttention(const ModelConfig& config);
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
                         const AttentionOptions& options,
                         Bias bias = Bias::kOptional);
+// The same without attn_output.
+ValueId CachedHeads(ModelBuilder& m, int64_t block, const Heads& heads,
+                    const AttentionOptions& options);
 
 enum class Activation { kSilu, kGeluTanh };
 
