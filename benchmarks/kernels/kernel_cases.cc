@@ -179,7 +179,7 @@ std::string Widened(absl::string_view sources, int64_t around) {
     const std::vector<absl::string_view> words = absl::StrSplit(
         absl::StripSuffix(line, "]"), absl::MaxSplits(" f32[T,", 1));
     int64_t columns;
-    if (!absl::StartsWith(line, "%") || words.size() < 2 ||
+    if (!absl::StrContains(line, " = input ") || words.size() < 2 ||
         !absl::SimpleAtoi(words[1], &columns)) {
       absl::StrAppend(&text, line, "\n");
       continue;

@@ -99,4 +99,59 @@ ValueId Mamba2Mixer(ModelBuilder& m, int64_t block, ValueId x) {
   return m.Linear(blk + "ssm_out", y, d, s.inner);
 }
 
+std::vector<ModelKey> MambaKeys() {
+  constexpr bool kRequired = true;
+  return {{kConvKernel, 2, 64, 0, kRequired},
+          {kStateSize, 1, 512, 0, kRequired},
+          {kHeads, 1, 1 << 16, 0, kRequired},
+          {kInnerSize, 1, 1 << 24, 0, kRequired},
+          // FalconMamba's norms without weights: not supported.
+          {"ssm.dt_b_c_rms", 0, 0, 0}};
+}
+
+ValueId MambaMixer(ModelBuilder& m, int64_t block, ValueId x) {
+  const auto number = [&m](const char* key) {
+    return static_cast<int64_t>(m.config.Number(key));
+  };
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = m.config.embedding_length;
+  const int64_t keys = number(kStateSize), rank = number(kHeads);
+  const int64_t inner = number(kInnerSize);
+  const double epsilon = AsWritten(m.config.norm_epsilon);
+  const ValueId all = m.Linear(blk + "ssm_in", x, 2 * inner, d);
+  const ValueId a = m.Transposed(blk + "ssm_a", {keys, inner});
+  const ValueId skip = m.Vector(blk + "ssm_d", {inner});
+  if (!m.ok()) return kNone;
+  m.Name(blk + "ssm_gate");
+  const ValueId gate = m.Slice(all, inner, inner);
+  m.Name(blk + "ssm_x");
+  const ValueId in =
+      ConvolvedSilu(m, block, blk + "ssm_conv1d", "window",
+                    m.Slice(all, 0, inner), inner, number(kConvKernel) - 1);
+  const ValueId mixed = m.Linear(blk + "ssm_x", in, rank + 2 * keys, inner);
+  if (!m.ok()) return kNone;
+  // Jamba norms each part.
+  const auto part = [&](const char* name, int64_t begin, int64_t size) {
+    m.Name(absl::StrCat(blk, "ssm_", name));
+    const ValueId rows = m.Slice(mixed, begin, size);
+    const ValueId weight = m.VectorIfThere(
+        absl::StrCat(blk, "ssm_", name, "_norm.weight"), {size});
+    m.Name(absl::StrCat(blk, "ssm_", name, "_norm"));
+    return weight == kNone ? rows : m.RmsNorm(rows, weight, epsilon);
+  };
+  const ValueId low = part("dt", 0, rank);
+  const ValueId b = part("b", rank, keys);
+  const ValueId c = part("c", rank + keys, keys);
+  const ValueId step =
+      m.Linear(blk + "ssm_dt", low, inner, rank, Bias::kRequired);
+  if (!m.ok()) return kNone;
+  const ValueId state = m.MatrixState(block, 1, keys, inner);
+  m.Name(blk + "ssm_scan");
+  const ValueId scanned = m.KeepState(
+      blk + "matrices",
+      m.SelectiveScan(state, in, b, c, m.Softplus(step), a, skip, m.rows_of()));
+  m.Name(blk + "ssm_gated");
+  return m.Linear(blk + "ssm_out", m.Mul(m.Silu(gate), scanned), d, inner);
+}
+
 }  // namespace weft

@@ -46,4 +46,9 @@ ValueId ConvolvedSilu(ModelBuilder& m, int64_t block, const std::string& tensor,
 // ssm_out. The norm behind the gate may be missing.
 ValueId Mamba2Mixer(ModelBuilder& m, int64_t block, ValueId x);
 
+// The mixer of Mamba (Gu and Dao 2023, arXiv:2312.00752), likewise, and its
+// keys. Steps, b and c may have norms.
+std::vector<ModelKey> MambaKeys();
+ValueId MambaMixer(ModelBuilder& m, int64_t block, ValueId x);
+
 }  // namespace weft

@@ -23,9 +23,7 @@ struct Model {
   std::string name, folder;
   nlohmann::json data;
 
-  std::string path() const {
-    return folder + data["file"].get<std::string>();
-  }
+  std::string path() const { return folder + data["file"].get<std::string>(); }
 };
 
 std::vector<Model> Models() {
@@ -85,15 +83,15 @@ TEST(Recurrent, LogitsAndStatesAreTheReferences) {
     ASSERT_NE(engine, nullptr);
     for (const nlohmann::json& sequence : model.data["sequences"]) {
       const Tokens tokens = sequence["tokens"].get<Tokens>();
-      EXPECT_LT(Nmse(Logits(*engine, tokens, All(tokens), 512),
-                     ReadFloats(model.folder +
-                                sequence["truth"].get<std::string>())),
-                1e-10);
+      EXPECT_LT(
+          Nmse(Logits(*engine, tokens, All(tokens), 512),
+               ReadFloats(model.folder + sequence["truth"].get<std::string>())),
+          1e-10);
       if (!sequence.contains("states")) continue;
       for (const nlohmann::json& state : sequence["states"]) {
         const size_t after = state["after_tokens"];
-        const auto states = engine->SlotStates(
-            absl::MakeConstSpan(tokens).first(after), 512);
+        const auto states =
+            engine->SlotStates(absl::MakeConstSpan(tokens).first(after), 512);
         ASSERT_TRUE(states.ok()) << states.status();
         EXPECT_LT(Nmse(*states, ReadFloats(model.folder +
                                            state["file"].get<std::string>())),
@@ -103,11 +101,10 @@ TEST(Recurrent, LogitsAndStatesAreTheReferences) {
     }
     const nlohmann::json& text = model.data["long"];
     const Tokens tokens = text["tokens"].get<Tokens>();
-    EXPECT_LT(
-        Nmse(Logits(*engine, tokens,
-                    text["positions"].get<std::vector<int64_t>>(), 64),
-             ReadFloats(model.folder + text["truth"].get<std::string>())),
-        1e-10);
+    EXPECT_LT(Nmse(Logits(*engine, tokens,
+                          text["positions"].get<std::vector<int64_t>>(), 64),
+                   ReadFloats(model.folder + text["truth"].get<std::string>())),
+              1e-10);
   }
 }
 
@@ -161,8 +158,8 @@ TEST(Recurrent, TruncatedSessionsGoOnAsIfNothingHadBeen) {
       ASSERT_TRUE(session.Truncate(size).ok());
       ASSERT_EQ(session.tokens().size(), static_cast<size_t>(size));
       ASSERT_TRUE(session.Append(all.subspan(size)).ok());
-      EXPECT_TRUE(SameBits({session.logits().begin(), session.logits().end()},
-                           want))
+      EXPECT_TRUE(
+          SameBits({session.logits().begin(), session.logits().end()}, want))
           << "cut to " << size;
     }
   }
@@ -210,13 +207,12 @@ TEST(Recurrent, MemoryIsStated) {
 TEST(Recurrent, KernelsAreAsTheirReferences) {
   for (const Model& model : Models()) {
     SCOPED_TRACE(model.name);
-    const Tokens tokens =
-        model.data["sequences"][0]["tokens"].get<Tokens>();
+    const Tokens tokens = model.data["sequences"][0]["tokens"].get<Tokens>();
     const auto engine = Load(model.path());
     ASSERT_NE(engine, nullptr);
     ReferenceEvaluator evaluator;
-    const auto report = CheckNodes(engine->plan(), tokens,
-                                   engine->thread_pool(), &evaluator);
+    const auto report =
+        CheckNodes(engine->plan(), tokens, engine->thread_pool(), &evaluator);
     ASSERT_TRUE(report.ok()) << report.status();
     for (const NodeFault& fault : report->faults) {
       ADD_FAILURE() << fault.node << " on " << fault.kernel << ": "
