@@ -29,8 +29,10 @@ absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
                        " does not divide into ", heads, " heads"));
     }
     // One weight for all heads, or each its own.
-    const Shape& weight = OperandType(graph, node, 1).shape;
-    if (weight != Shape{columns}) columns.value /= heads;
+    if (node.inputs.size() < 2 ||
+        OperandType(graph, node, 1).shape != Shape{columns}) {
+      columns.value /= heads;
+    }
   }
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, static_cast<int>(i), columns));
