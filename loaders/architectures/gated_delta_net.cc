@@ -77,7 +77,8 @@ ValueId GatedAttention(ModelBuilder& m, int64_t block, ValueId x) {
   const ValueId gate = m.Matmul(x, gate_weight);
   heads = RotateHeads(m, block, NormHeads(m, block, heads),
                       m.RopeOf(RopeStyle::kHalves));
-  const ValueId attended = CachedHeads(m, block, heads, DefaultAttention(c));
+  const ValueId attended = AttendHeads(
+      m, block, heads.q, WriteCache(m, block, heads), DefaultAttention(c));
   m.Name(blk + "attn_gated");
   return m.Linear(blk + "attn_output", m.Mul(m.Sigmoid(gate), attended), d,
                   count * c.value_length);

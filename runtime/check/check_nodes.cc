@@ -12,7 +12,7 @@
 #include "ops/reference.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
-#include "runtime/executor.h"
+#include "runtime/execution/executor.h"
 
 namespace weft {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "passes/pipeline.h"
+#include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
-#include "runtime/engine.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {
