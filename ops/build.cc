@@ -121,6 +121,8 @@ ValueId GraphBuilder::WeightedSum(ValueId x, ValueId weights) {
 
 ValueId GraphBuilder::Softplus(ValueId x) { return Node(kSoftplusOp, {x}); }
 
+ValueId GraphBuilder::Relu(ValueId x) { return Node(kReluOp, {x}); }
+
 ValueId GraphBuilder::L2Norm(ValueId x, double eps, int64_t heads) {
   return Node(kL2NormOp, {x}, NormAttributes{eps, heads});
 }

@@ -83,6 +83,7 @@ class GraphBuilder {
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
   ValueId Softplus(ValueId x);
+  ValueId Relu(ValueId x);
   // Each of `heads` equal parts of a row.
   ValueId L2Norm(ValueId x, double eps, int64_t heads = 1);
   // See recurrent.cc. `bias` may be kNone.

@@ -240,8 +240,8 @@ ValueId ModelBuilder::Transposed(const std::string& tensor,
 }
 
 ValueId ModelBuilder::RowsInTurns(const std::string& name, int64_t rows,
-                                  int64_t columns, int64_t first, int64_t size,
-                                  int64_t period) {
+                                  int64_t columns, int64_t period,
+                                  const std::vector<RowRange>& kinds) {
   absl::StatusOr<const GgufTensor*> found =
       weights_.Require(name + ".weight", std::vector<int64_t>{columns, rows});
   if (!found.ok()) {
@@ -250,18 +250,22 @@ ValueId ModelBuilder::RowsInTurns(const std::string& name, int64_t rows,
   }
   const GgufTensor& tensor = **found;
   const size_t row_bytes = RowBytes(tensor.type, columns);
-  const ValueType type = {tensor.type,
-                          Shape{Dim::Number(size), Dim::Number(columns)}, ""};
   std::vector<ValueId> parts;
-  for (int64_t row = first; row < rows; row += period) {
-    WeightData data;
-    if (!tensor.data.empty()) {
-      data.bytes = tensor.data.subspan(row * row_bytes, size * row_bytes);
-      data.owner = tensor.file;
-      data.mapped = true;
+  for (const RowRange& kind : kinds) {
+    const ValueType type = {
+        tensor.type, Shape{Dim::Number(kind.size), Dim::Number(columns)}, ""};
+    for (int64_t row = kind.first; row < rows; row += period) {
+      WeightData data;
+      // What is only described has no numbers (loaders/synthesize).
+      if (!tensor.data.empty()) {
+        data.bytes =
+            tensor.data.subspan(row * row_bytes, kind.size * row_bytes);
+        data.owner = tensor.file;
+        data.mapped = true;
+      }
+      parts.push_back(graph().AddWeight(absl::StrCat(name, ".", row), type,
+                                        std::move(data)));
     }
-    parts.push_back(
-        graph().AddWeight(absl::StrCat(name, ".", row), type, std::move(data)));
   }
   if (parts.size() == 1) return parts[0];
   Name(name);

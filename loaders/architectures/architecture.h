@@ -26,6 +26,11 @@ struct GraphOptions {
   int64_t tokens = 512;
 };
 
+// Some rows of a matrix.
+struct RowRange {
+  int64_t first, size;
+};
+
 // Whether a product has something added to it.
 enum class Bias { kOptional, kRequired };
 
@@ -70,10 +75,10 @@ class ModelBuilder : public GraphBuilder {
   // The matrix of a tensor whose rows are `dims[0]` long, the other way round:
   // f32[dims[0], the rest], whatever the file has.
   ValueId Transposed(const std::string& tensor, std::vector<int64_t> dims);
-  // Of the matrix `name`.weight every `period`th `size` rows, from row `first`
-  // on: the part of one kind where rows of several stand in turns.
+  // Of the matrix `name`.weight, whose rows are of several kinds in turns, with
+  // `period` rows in a turn: the given ones of every turn, kind by kind.
   ValueId RowsInTurns(const std::string& name, int64_t rows, int64_t columns,
-                      int64_t first, int64_t size, int64_t period);
+                      int64_t period, const std::vector<RowRange>& kinds);
   // What frequencies of rotation are divided by, one per pair: above 0 and not
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);

@@ -64,9 +64,9 @@ ValueId GatedAttention(ModelBuilder& m, int64_t block, ValueId x) {
   const int64_t count_kv = c.Block(block).head_count_kv;
   const int64_t rows = 2 * count * size;
   const ValueId q_weight =
-      m.RowsInTurns(blk + "attn_q", rows, d, 0, size, 2 * size);
+      m.RowsInTurns(blk + "attn_q", rows, d, 2 * size, {{0, size}});
   const ValueId gate_weight =
-      m.RowsInTurns(blk + "attn_q", rows, d, size, size, 2 * size);
+      m.RowsInTurns(blk + "attn_q", rows, d, 2 * size, {{size, size}});
   Heads heads;
   heads.k = m.Linear(blk + "attn_k", x, count_kv * size, d);
   heads.v = m.Linear(blk + "attn_v", x, count_kv * c.value_length, d);

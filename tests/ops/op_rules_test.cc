@@ -90,6 +90,7 @@ const char* const kLegal[] = {
     "%9 = weighted_sum(%3, %3) f32[T,1]",
     "%9 = l2_norm(%3) eps=1e-06 heads=8 f32[T,64]",
     "%9 = softplus(%3) f32[T,64]",
+    "%9 = relu(%3) f32[T,64]",
     "%20, %21 = short_conv(%10, %3, $taps, %1, %2) f32[3,64]{window}, "
     "f32[T,64]",
     "%20, %21 = short_conv(%10, %3, $taps, %1, %2, $v64) activation=\"silu\" "

@@ -129,6 +129,12 @@ void SigmoidRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   });
 }
 
+void ReluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    return Select(Less(x, F32x16{}), F32x16{}, x);
+  });
+}
+
 // ln(1 + e^x) = max(x, 0) + ln(1 + u) with u = e^-|x|, and ln(1 + u) is twice
 // the inverse hyperbolic tangent of s = u / (2 + u), at most 1/3: eight terms
 // of its series.
@@ -181,13 +187,10 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
 };
 
 constexpr UnaryKernel kUnaryKernels[] = {
-    {"scale", Scale},
-    {"softcap", Softcap},
-    {"silu", SiluRows},
-    {"sigmoid", SigmoidRows},
-    {"softplus", SoftplusRows},
-    {"gelu", GeluRows, "none"},
-    {"gelu", GeluTanhRows, "tanh"},
+    {"scale", Scale},           {"softcap", Softcap},
+    {"silu", SiluRows},         {"sigmoid", SigmoidRows},
+    {"softplus", SoftplusRows}, {"relu", ReluRows},
+    {"gelu", GeluRows, "none"}, {"gelu", GeluTanhRows, "tanh"},
 };
 
 constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};
