@@ -10,11 +10,13 @@ Checkpoints::Checkpoints(KvCache* cache, int64_t most_tokens) : cache_(cache) {
   for (Entry& entry : entries_) entry.tokens.reserve(most_tokens);
 }
 
-int64_t Checkpoints::NextAfter(int64_t computed, int64_t prompt) const {
+int64_t Checkpoints::NextAfter(int64_t computed, int64_t last,
+                               int64_t prompt) const {
   const int64_t regular = (computed / kInterval + 1) * kInterval;
   // The last token must run in any case: its logits are wanted.
   const int64_t end = prompt - 1;
-  return end - computed >= kLeast ? std::min(end, regular) : regular;
+  return end > computed && end - last >= kLeast ? std::min(end, regular)
+                                                : regular;
 }
 
 int Checkpoints::FindExactly(uint64_t scope,

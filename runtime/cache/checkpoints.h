@@ -33,9 +33,10 @@ class Checkpoints {
   // Whether there are any to take.
   bool any() const { return !entries_.empty(); }
 
-  // Where a sequence with `computed` tokens of which `prompt` are the prompt's
-  // (0: it has none) should next be at the end of a step; above `computed`.
-  int64_t NextAfter(int64_t computed, int64_t prompt) const;
+  // Where a sequence with `computed` tokens should next be at the end of a
+  // step, above `computed`. Its last checkpoint was at `last`, its prompt has
+  // `prompt` tokens (0: it has none).
+  int64_t NextAfter(int64_t computed, int64_t last, int64_t prompt) const;
 
   // Keeps the slot's states, which are those of `tokens`.
   void Add(int32_t slot, uint64_t scope, absl::Span<const int32_t> tokens);

@@ -252,6 +252,7 @@ void Batcher::Start(Sequence* sequence) {
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   sequence->computed = 0;
+  sequence->checkpoint = 0;
   sequence->turn = 0;
   FairShare::Started(request->share);
   InsertByAge(&running_, sequence);
@@ -331,6 +332,7 @@ absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
   // No page could be made free for the copy.
   if (there < found) return prefix_cache_.Release(sequence->slot);
   checkpoints_.Restore(scope, tokens.first(found), sequence->slot);
+  sequence->checkpoint = found;
   CountHit(sequence, found);
   return absl::OkStatus();
 }
@@ -340,15 +342,19 @@ absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
 int64_t Batcher::RowsToCheckpoint(const Sequence& sequence,
                                   int64_t rows) const {
   if (!checkpoints_.any()) return rows;
-  return std::min(rows,
-                  checkpoints_.NextAfter(sequence.computed, sequence.prompt) -
-                      sequence.computed);
+  return std::min(rows, NextCheckpoint(sequence) - sequence.computed);
 }
 
-void Batcher::AddCheckpoint(const Sequence& sequence) {
+int64_t Batcher::NextCheckpoint(const Sequence& sequence) const {
+  return checkpoints_.NextAfter(sequence.computed, sequence.checkpoint,
+                                sequence.prompt);
+}
+
+void Batcher::AddCheckpoint(Sequence* sequence) {
   checkpoints_.Add(
-      sequence.slot, sequence.request->scope,
-      absl::MakeConstSpan(sequence.tokens).first(sequence.computed));
+      sequence->slot, sequence->request->scope,
+      absl::MakeConstSpan(sequence->tokens).first(sequence->computed));
+  sequence->checkpoint = sequence->computed;
 }
 
 void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
@@ -454,7 +460,7 @@ void Batcher::GiveWay(Sequence* sequence) {
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
-  if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(*sequence);
+  if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(sequence);
   FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
   free_slots_.push_back(sequence->slot);
@@ -530,6 +536,8 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   const int64_t again = std::clamp(sequence->once_computed, begin, end);
   stats_.recomputed_tokens += again - begin;
   stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
+  const bool at_checkpoint =
+      checkpoints_.any() && end > begin && end == NextCheckpoint(*sequence);
   sequence->computed = end;
   sequence->turn += end - begin;
   FairShare::Served(request->share, end - begin);
@@ -539,11 +547,7 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
         std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
   if (encoder_) return absl::OkStatus();
-  if (checkpoints_.any() &&
-      (end % Checkpoints::kInterval == 0 ||
-       (end == prompt - 1 && end - begin > 0 && end >= Checkpoints::kLeast))) {
-    AddCheckpoint(*sequence);
-  }
+  if (at_checkpoint) AddCheckpoint(sequence);
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
     WEFT_RETURN_IF_ERROR(
         prefix_cache_.Add(sequence->slot, request->scope,

@@ -110,7 +110,8 @@ class Batcher {
                          absl::Span<const int32_t> tokens) const;
   absl::Status AttachCheckpoint(Sequence* sequence);
   int64_t RowsToCheckpoint(const Sequence& sequence, int64_t rows) const;
-  void AddCheckpoint(const Sequence& sequence);
+  int64_t NextCheckpoint(const Sequence& sequence) const;
+  void AddCheckpoint(Sequence* sequence);
   void CountHit(Sequence* sequence, int64_t tokens);
   void ShareRows();
   bool WaitsForOlder(size_t index) const;

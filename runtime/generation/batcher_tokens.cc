@@ -92,6 +92,7 @@ bool Batcher::Shift(Sequence* sequence) {
   prefix_cache_.Release(sequence->slot).IgnoreError();
   sequence->prompt = 0;
   sequence->computed = 0;
+  sequence->checkpoint = 0;
   sequence->once_computed = keep + newest;
   ++stats_.context_shifts;
   return true;
