@@ -256,7 +256,7 @@ struct Problem {
   RandomMatrix q;
   float scale;
   std::vector<float> sinks;
-  AttentionVariant variant = {0, 0};
+  AttentionVariant variant = {0, 0, 0};
 };
 
 inline std::unique_ptr<Problem> Mixed(const AttentionShape& shape,
