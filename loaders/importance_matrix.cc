@@ -73,7 +73,9 @@ absl::StatusOr<ImportanceMatrix> ReadNewer(const std::string& path) {
   WEFT_ASSIGN_OR_RETURN(const auto datasets,
                         file.OptionalStrings("imatrix.datasets"));
   if (datasets.has_value()) {
-    matrix.datasets.assign(datasets->begin(), datasets->end());
+    for (absl::string_view name : *datasets) {
+      matrix.datasets.emplace_back(name);
+    }
   }
   WEFT_ASSIGN_OR_RETURN(const auto chunks,
                         file.OptionalUint("imatrix.chunk_count"));
