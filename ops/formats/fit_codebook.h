@@ -34,7 +34,7 @@ class Codewords {
  public:
   static constexpr int kRun = Codebook::kRun;
   static constexpr int kCount = 1 << Codebook::kIndexBits;
-  static constexpr int kNear = kRun == 8 ? 40 : 16;
+  static constexpr int kNear = kRun == 8 ? 16 : 8;
 
   static const Codewords& Get() {
     static const Codewords* const codewords = new Codewords;
@@ -226,7 +226,7 @@ float FitGridScale(const float* x, const float* w) {
   constexpr float top = Codebook::kValues[Codebook::kDigits - 1];
   constexpr float from = Codebook::kHasSigns ? 0.6f : 0.8f;
   constexpr float to = Codebook::kHasSigns ? 1.2f : 2.6f;
-  constexpr int steps = 18;
+  constexpr int steps = 8;
   float best_scale = 0.0f, best_gain = 0.0f;
   const auto consider = [&](float inverse) {
     const GridGroup group =
