@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/first_largest.h"
 #include "base/status.h"
-#include "runtime/logprobs.h"
+#include "runtime/generation/logprobs.h"
 
 namespace weft {
 namespace {

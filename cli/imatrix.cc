@@ -25,7 +25,6 @@
 #include "ops/experts.h"
 #include "ops/kernels/kernel.h"
 #include "passes/pipeline.h"
-#include "runtime/plan_file.h"
 
 namespace weft {
 namespace {

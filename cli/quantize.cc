@@ -11,7 +11,7 @@
 #include "loaders/importance_matrix.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/quantize_model.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 
 namespace weft {
 namespace {
