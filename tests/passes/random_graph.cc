@@ -363,10 +363,13 @@ class Maker {
   }
 
   ValueId Elementwise(ValueId x) {
+    // It has no kernel for a window.
+    if (Chance(12) && !IsSlice(x)) {
+      Named();
+      return build_.Softmax(x);
+    }
     const ElementwiseOp& made =
         elementwise_[Below(static_cast<int>(elementwise_.size()))];
-    // Softmax has no kernel for a window.
-    if (made.op == &kSoftmaxOp && IsSlice(x)) return build_.Silu(x);
     std::vector<ValueId> operands = {x};
     if (made.op->operands.size() > 1) {
       if (made.takes_vector && Chance(30)) {
