@@ -388,9 +388,12 @@ class Maker {
         }
       }
     }
+    const Attributes attributes = RandomAttributes(*made.op, &random_);
     Named();
-    return build_.Node(*made.op, std::move(operands),
-                       RandomAttributes(*made.op, &random_));
+    // Not every width may go with these attributes.
+    return ResultTypes(graph_, Node(*made.op, operands, attributes)).ok()
+               ? build_.Node(*made.op, operands, attributes)
+               : build_.Silu(x);
   }
 
   // Once more what some node computes, under another name.
