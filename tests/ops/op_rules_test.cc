@@ -380,7 +380,7 @@ const Case kWrong[] = {
      "concat_rows operand 1: want a weight row after row"},
     {"%9 = interleave_rows($q, $q96) q4_0[160,64]",
      "interleave_rows wants two halves alike"},
-    {"%9 = interleave_rows($v64) f32[64]",
+    {"%9 = interleave_rows($v8) f32[8]",
      "interleave_rows wants two halves alike"},
     {"%9 = pack_weight($q) layout=\"heap\" q4_0[64,64]{heap}",
      "pack_weight: no layout 'heap' for q4_0[64,64]"},
