@@ -27,13 +27,8 @@ constexpr AddCommand kCommands[] = {
     AddBench,      AddSynth,    AddQuantize,   AddServe,   AddChat,
 };
 
-// One line, whatever the message holds.
 int Fail(absl::string_view message, int code) {
-  std::string line(message);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  std::cerr << "weft: " << line << "\n";
+  PrintNotice(message);
   return code;
 }
 

@@ -180,7 +180,7 @@ TEST(ChatTemplate, DefaultIsChatMlWhereItsTokensAre) {
   AddToken(vocabulary, "<|im_end|>", Vocabulary::CONTROL);
   made = ChatTemplate::ForVocabulary(vocabulary, &warning);
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_THAT(warning, HasSubstr("ChatML"));
+  EXPECT_THAT(warning, HasSubstr("chatml"));
   EXPECT_EQ(Shown(*made->Render(request)),
             "<|im_start|>system\n⟦Be kind.⟧<|im_end|>\n"
             "<|im_start|>user\n⟦ab⟧<|im_end|>\n"
