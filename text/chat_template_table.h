@@ -43,7 +43,8 @@ inline constexpr ChatTemplateRow kChatTemplates[] = {
 {%- for message in messages %}
   {%- set role = {'user': 'USER', 'assistant': 'CHATBOT'} %}
   {{- '<|START_OF_TURN_TOKEN|><|' ~ role.get(message.role, 'SYSTEM') }}
-  {{- '_TOKEN|>' ~ text(message) | trim ~ '<|END_OF_TURN_TOKEN|>' }}
+  {{- '_TOKEN|>' ~ (text(message) if message.role == 'system' else
+                    text(message) | trim) ~ '<|END_OF_TURN_TOKEN|>' }}
 {%- endfor %}
 {%- if add_generation_prompt %}
   {{- '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}
@@ -55,7 +56,7 @@ inline constexpr ChatTemplateRow kChatTemplates[] = {
   {%- if message.role == 'user' %}
     {{- '<｜User｜>' ~ text(message) }}
   {%- elif message.role == 'assistant' %}
-    {{- '<｜Assistant｜>' ~ text(message) ~ '<｜end▁of▁sentence｜>' }}
+    {{- '<｜Assistant｜>' ~ text(message) ~ eos_token }}
   {%- else %}
     {{- text(message) }}
   {%- endif %}
@@ -69,7 +70,7 @@ inline constexpr ChatTemplateRow kChatTemplates[] = {
 {%- set opening = namespace(text='') %}
 {%- for message in messages %}
   {%- if message.role == 'system' %}
-    {%- set opening.text = text(message) | trim ~ '\n\n' %}
+    {%- set opening.text = text(message) ~ '\n\n' %}
   {%- else %}
     {{- '<start_of_turn>' }}
     {{- 'model' if message.role == 'assistant' else message.role }}
@@ -105,18 +106,24 @@ inline constexpr ChatTemplateRow kChatTemplates[] = {
   {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
 {%- endif %}
 )"},
-    // From version 3 of Mistral's tokenisers on.
+    // From version 3 of Mistral's tokenisers on: the system message stands before
+    // the last question.
     {"mistral", R"(
 {{- bos_token }}
-{%- set opening = namespace(text='') %}
+{%- set opening = namespace(text='', place=0) %}
 {%- for message in messages %}
   {%- if message.role == 'system' %}
     {%- set opening.text = text(message) ~ '\n\n' %}
-  {%- elif message.role == 'assistant' %}
+  {%- elif message.role == 'user' %}
+    {%- set opening.place = loop.index %}
+  {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+  {%- if message.role == 'assistant' %}
     {{- ' ' ~ text(message) | trim ~ eos_token }}
-  {%- else %}
-    {{- '[INST] ' ~ opening.text ~ text(message) ~ '[/INST]' }}
-    {%- set opening.text = '' %}
+  {%- elif message.role != 'system' %}
+    {{- '[INST] ' ~ (opening.text if loop.index == opening.place else '') }}
+    {{- text(message) ~ '[/INST]' }}
   {%- endif %}
 {%- endfor %}
 )"},
@@ -131,11 +138,11 @@ inline constexpr ChatTemplateRow kChatTemplates[] = {
     {"vicuna", R"(
 {%- for message in messages %}
   {%- if message.role == 'system' %}
-    {{- text(message) ~ '\n\n' }}
+    {{- text(message) ~ ' ' }}
   {%- elif message.role == 'assistant' %}
-    {{- 'ASSISTANT: ' ~ text(message) ~ eos_token ~ '\n' }}
+    {{- 'ASSISTANT: ' ~ text(message) ~ eos_token }}
   {%- else %}
-    {{- 'USER: ' ~ text(message) ~ '\n' }}
+    {{- 'USER: ' ~ text(message) ~ ' ' }}
   {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}

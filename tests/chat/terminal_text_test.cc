@@ -6,7 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "text/utf8.h"
+#include "text/printable.h"
 
 namespace weft::chat {
 namespace {
