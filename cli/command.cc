@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "cli/output.h"
 #include "passes/pipeline.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 #include "text/pretokenizers.h"
 #include "text/utf8.h"
 
