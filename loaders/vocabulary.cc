@@ -106,8 +106,7 @@ class VocabularyReader {
       if (has_pre()) {
         Warn(absl::StrCat(kPre,
                           " is missing: text is cut as by 'default', "
-                          "which few models were trained with: choose with "
-                          "--pre NAME"));
+                          "which few models were trained with"));
       }
       result_.set_pre("default");
     }

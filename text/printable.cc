@@ -1,6 +1,7 @@
 #include "text/printable.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "text/utf8.h"
@@ -16,6 +17,21 @@ bool IsObeyed(char32_t c) {
 }
 
 }  // namespace
+
+char32_t CodePointOf(absl::string_view character) {
+  const auto byte = [&](size_t i) -> uint8_t { return character[i]; };
+  switch (character.size()) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+    case 3:
+      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
+             (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
+  }
+}
 
 std::string Printable(absl::string_view text) {
   std::string result;

@@ -12,6 +12,9 @@
 
 namespace weft {
 
+// The code point of `character`, which is one whole, well-formed character.
+char32_t CodePointOf(absl::string_view character);
+
 // Well-formed UTF-8 in which every control character but newline and tab, and
 // every character that turns the direction of writing, is U+FFFD. Carriage
 // returns are left out. A text in pieces of whole characters gives the same.

@@ -28,21 +28,6 @@ Utf8Unit Utf8UnitAt(absl::string_view text, size_t position) {
   return {Utf8Unit::kCharacter, length};
 }
 
-char32_t CodePointOf(absl::string_view character) {
-  const auto byte = [&](size_t i) -> uint8_t { return character[i]; };
-  switch (character.size()) {
-    case 1:
-      return byte(0);
-    case 2:
-      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-    case 3:
-      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-    default:
-      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
-             (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-  }
-}
-
 size_t ValidUtf8Prefix(absl::string_view text) {
   size_t position = 0;
   while (position < text.size()) {

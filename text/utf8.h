@@ -29,9 +29,6 @@ struct Utf8Unit {
 // What begins at `text[position]`; position < text.size().
 Utf8Unit Utf8UnitAt(absl::string_view text, size_t position);
 
-// The code point of `character`, which is one whole, well-formed character.
-char32_t CodePointOf(absl::string_view character);
-
 // Length of the longest prefix that is well-formed UTF-8.
 size_t ValidUtf8Prefix(absl::string_view text);
 

@@ -139,8 +139,7 @@ TEST(Vocabulary, AMissingPretokenizerIsOneWarning) {
   };
   for (const Change& change : {none, empty}) {
     EXPECT_THAT(WarningsOf("gpt2", change),
-                ElementsAre(AllOf(HasSubstr("tokenizer.ggml.pre is missing"),
-                                  HasSubstr("--pre NAME"))));
+                ElementsAre(HasSubstr("tokenizer.ggml.pre is missing")));
     EXPECT_EQ(Read("gpt2", change)->pre(), "default");
     // Others have none, or just the one.
     EXPECT_THAT(WarningsOf("llama", change), ElementsAre());
