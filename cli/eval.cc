@@ -21,6 +21,7 @@ struct Flags {
   bool has_text = false;
   int64_t chunk = 512;
   bool json = false;
+  TextFlags texts;
   CompileFlags compile;
 };
 
@@ -94,7 +95,10 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     flags.texts.ApplyTo(options);
+                                   }));
   const int64_t vocabulary = engine->plan().model.vocabulary_size;
   std::vector<int32_t> tokens;
   if (flags.has_text) {
@@ -193,6 +197,7 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--hidden", flags->hidden,
                       "encoders: write a float32 row per token to this file");
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->texts.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, text, &common, action] {
     flags->has_text = text->count() > 0;

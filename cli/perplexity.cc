@@ -25,6 +25,7 @@ struct Flags {
   std::string model, file;
   int64_t stride = 0;
   bool json = false;
+  TextFlags text;
   CompileFlags compile;
 };
 
@@ -57,8 +58,10 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
 absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   if (flags.stride < 0) return UsageError("--stride: want a number from 1");
   WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(flags.model, flags.compile, common,
+                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   const Tokenizer& tokenizer = engine->tokenizer();
   EncodeOptions plain;
@@ -126,6 +129,7 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
                       "tokens from window to window (default: half of what "
                       "the context holds)");
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->text.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Perplexity(*flags, common); };

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -14,15 +15,21 @@ namespace weft {
 namespace {
 
 struct Flags {
-  std::string model, text, file, ids;
+  std::string model, text, file, ids, pre;
   bool has_text = false, has_file = false;
   bool no_special = false, no_bos = false, special = false, json = false;
   bool no_normalize = false;
 };
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
-    const std::string& path, const CommonFlags& common) {
+    const Flags& flags, const CommonFlags& common) {
+  const std::string& path = flags.model;
   if (IsPlanFile(path)) {
+    if (!flags.pre.empty()) {
+      return UsageError(absl::StrCat("--pre: ", path,
+                                     " is a plan, which keeps the one that it "
+                                     "was compiled with"));
+    }
     ModelOptions options = DefaultModelOptions();
     options.reads_weights = false;
     WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options));
@@ -30,6 +37,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
   }
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(path));
   VocabularyOptions options;
+  options.pre = flags.pre;
   if (!common.quiet) options.warn = PrintNotice;
   WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file, options));
   return Tokenizer::Create(std::move(vocabulary));
@@ -53,7 +61,7 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
     text = std::move(content);
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        OpenTokenizer(flags.model, common));
+                        OpenTokenizer(flags, common));
   EncodeOptions options;
   options.add_special = !flags.no_bos;
   options.parse_special = !flags.no_special;
@@ -79,7 +87,7 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
 
 absl::StatusOr<int> Detokenize(const Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        OpenTokenizer(flags.model, common));
+                        OpenTokenizer(flags, common));
   std::vector<int32_t> ids;
   if (!flags.ids.empty()) {
     WEFT_ASSIGN_OR_RETURN(
@@ -114,6 +122,7 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--no-normalize", flags->no_normalize,
                     "the text as it is, where the model's tokeniser puts it "
                     "into NFC");
+  AddPreFlag(*command, &flags->pre);
   command->add_flag("--no-bos", flags->no_bos, "add no BOS and no EOS");
   command->add_flag("--json", flags->json,
                     "print one JSON object with ids and pieces");

@@ -106,7 +106,8 @@ class VocabularyReader {
       if (has_pre()) {
         Warn(absl::StrCat(kPre,
                           " is missing: text is cut as by 'default', "
-                          "which few models were trained with"));
+                          "which few models were trained with: choose with "
+                          "--pre NAME"));
       }
       result_.set_pre("default");
     }

@@ -71,9 +71,13 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  if (!options.chat_template.empty()) {
+    plan.vocabulary.set_chat_template(options.chat_template);
+  }
   std::unique_ptr<Engine> engine(new Engine);
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        Tokenizer::Create(plan.vocabulary));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<const Tokenizer> tokenizer,
+      Tokenizer::Create(plan.vocabulary, {options.normalize}));
   engine->tokenizer_ = std::move(tokenizer);
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
@@ -82,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
 
   WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
-                                   options.progress));
+                                   options.progress, options.copy_model));
   engine->plan_ = std::make_shared<Plan>(std::move(plan));
   if (options.huge_pages) AdviseWeights(*engine->plan_);
 
@@ -129,6 +133,7 @@ absl::Status Engine::Hidden(absl::Span<const int32_t> tokens,
                      "to ",
                      most, " at once"));
   }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   std::vector<int64_t> positions(count);
   std::iota(positions.begin(), positions.end(), int64_t{0});
   const absl::MutexLock lock(&mutex_);
@@ -152,6 +157,7 @@ absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
                               absl::Span<const int64_t> positions,
                               int64_t chunk, const LogitsCallback& callback) {
   WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -52,6 +53,13 @@ std::vector<int64_t> StatePageBytes(const Graph& graph) {
     }
   }
   return bytes;
+}
+
+absl::Status Plan::CheckFiles() const {
+  for (const auto& file : files) {
+    WEFT_RETURN_IF_ERROR(file->CheckUnchanged());
+  }
+  return absl::OkStatus();
 }
 
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,

@@ -139,7 +139,8 @@ TEST(Vocabulary, AMissingPretokenizerIsOneWarning) {
   };
   for (const Change& change : {none, empty}) {
     EXPECT_THAT(WarningsOf("gpt2", change),
-                ElementsAre(HasSubstr("tokenizer.ggml.pre is missing")));
+                ElementsAre(AllOf(HasSubstr("tokenizer.ggml.pre is missing"),
+                                  HasSubstr("--pre NAME"))));
     EXPECT_EQ(Read("gpt2", change)->pre(), "default");
     // Others have none, or just the one.
     EXPECT_THAT(WarningsOf("llama", change), ElementsAre());
