@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "passes/pipeline.h"
+#include "runtime/arena.h"
 #include "runtime/cpus.h"
 
 namespace weft {
@@ -123,14 +124,8 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     };
   }
   if (huge_pages && !common.quiet) {
-    // "always [madvise] never"; madvise itself agrees even where it is never.
-    std::string choices;
-    std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
-                 choices);
-    if (choices.empty() || absl::StrContains(choices, "[never]")) {
-      std::cerr << "weft: --hugepages: this system has them switched off "
-                   "(/sys/kernel/mm/transparent_hugepage/enabled): small pages "
-                   "are used\n";
+    if (const std::string why = WhyNoHugePages(); !why.empty()) {
+      std::cerr << "weft: --hugepages: " << why << ": small pages are used\n";
     }
   }
   CompileOptions& compile = options.model.compile;

@@ -41,6 +41,7 @@ struct Flags {
   std::string api_key_file, model_name, cors_origin;
   std::vector<std::string> hosts;
   int slots = 4;
+  int64_t client_queue = 0;
   int64_t kv_tokens = 0;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
@@ -155,6 +156,9 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   model.chat_template =
       std::make_unique<const ChatTemplate>(*std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
+  options.client_queue_limit =
+      flags.client_queue > 0 ? flags.client_queue
+                             : options.queue_limit - options.queue_limit / 4;
   options.log = [common](const std::string& line) {
     PrintWarnings(common, {Plain(line)});
   };
@@ -168,7 +172,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
            const CommonFlags& common) {
-  const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
+  const int64_t cancelled = model.scheduler->Drain(time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
   }
@@ -241,6 +245,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "at the same time; more are told 503");
   add("--queue", &flags->scheduler.queue_limit, int64_t{1}, huge,
       "texts that wait for a slot; more are told 429");
+  add("--client-queue", &flags->client_queue, int64_t{0}, huge,
+      "of them, how many may be of one client; 0: three quarters");
   add("--header-seconds", &flags->header_seconds, 1, day,
       "for the headers of a request to come");
   add("--body-seconds", &flags->body_seconds, 1, day,

@@ -39,8 +39,8 @@
 
 #include "runtime/engine.h"
 #include "runtime/fair_share.h"
-#include "runtime/nan_logits.h"
 #include "runtime/mask_maker.h"
+#include "runtime/nan_logits.h"
 #include "runtime/prefix_cache.h"
 #include "runtime/scheduler_stats.h"
 #include "runtime/sequence.h"
@@ -78,6 +78,7 @@ class Batcher {
   const SchedulerStats& stats() const { return stats_; }
 
  private:
+  void NoteStarted(RequestState* request);
   void EndLateRequests();
   void ChangeTurns();
   Sequence* NextWaiting() const;

@@ -61,6 +61,9 @@ struct SchedulerOptions {
   int64_t prefill_tokens_alone = 0;
   // Requests that may wait; more are refused.
   int64_t queue_limit = 1024;
+  // Of them, how many may be of one client (Request::client), so that there is
+  // room for others; of client 0 as many as there is room for.
+  int64_t client_queue_limit = 768;
   // Keep pages of prompts and texts for later requests while memory is free.
   bool prefix_cache = true;
   // Told, in one line, of what the owner should know: requests that end since
@@ -98,7 +101,8 @@ class Scheduler {
   // destroyed after the last event.
   // Errors, then there are no events: kInvalidArgument, a field out of range;
   // kOutOfRange, the prompt is above capacity() (names both numbers);
-  // kResourceExhausted, the queue is full (names both numbers);
+  // kResourceExhausted, the queue, or the client's part of it, is full (names
+  // both numbers);
   // kUnavailable, Drain has begun.
   absl::StatusOr<RequestId> Submit(Request request, EventCallback callback);
 
@@ -107,8 +111,8 @@ class Scheduler {
   bool Cancel(RequestId id);
 
   // Accepts no more requests, and waits until those that were accepted have
-  // ended; when `deadline` passes they are cancelled. Returns how many were.
-  int64_t Drain(absl::Time deadline);
+  // ended; after `longest` they are cancelled. Returns how many were.
+  int64_t Drain(absl::Duration longest);
 
   SchedulerStats GetStats() const;
 

@@ -58,8 +58,7 @@ TEST(Attention, IsNearDoublePrecisionForScoresOfAnySize) {
           RandomMatrix y =
               problem->Run(Find(kernels->fused, problem->shape.type));
           EXPECT_TRUE(y.SameBits(first));
-          // What the scores' own rounding leaves of near ties.
-          problem->ExpectNearReference(y, 0.15);
+          problem->ExpectNearReference(y, 4e-6, kScoreUnits);
         }
       }
     }

@@ -67,7 +67,7 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionForScoresOfAnySize) {
       for (const AttentionVariant& variant : kAttentionVariants) {
         problem->variant = variant;
         RandomMatrix y = problem->Run(Pairs());
-        problem->ExpectNearReference(y, 0.1);
+        problem->ExpectNearReference(y, 1.0 / 256, kScoreUnits);
       }
     }
   }
