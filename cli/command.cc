@@ -20,8 +20,8 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "passes/pipeline.h"
-#include "runtime/arena.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/arena.h"
+#include "runtime/machine/cpus.h"
 
 namespace weft {
 namespace {

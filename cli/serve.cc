@@ -4,6 +4,7 @@
 // model is loaded while /health says so; then standard output gets one line,
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +22,8 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/service.h"
@@ -46,6 +48,7 @@ struct Flags {
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
+  int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
@@ -129,6 +132,10 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                       const CommonFlags& common) {
+  ConstraintCache::Limits grammars;
+  grammars.alive_bytes = flags.max_grammar_bytes;
+  grammars.kept_bytes =
+      std::min(grammars.kept_bytes, flags.max_grammar_bytes / 4);
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common,
                                    [&](EngineOptions* options) {
@@ -136,6 +143,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                      options->kv_pages =
                                          (flags.kv_tokens + kPageTokens - 1) /
                                          kPageTokens;
+                                     options->beside_bytes = grammars.peak();
                                    }));
   const Vocabulary& vocabulary = engine->plan().vocabulary;
   std::string warning;
@@ -165,7 +173,8 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
-  model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
+  model.grammars =
+      std::make_unique<OutputGrammars>(&model.tokenizer(), grammars);
   return model;
 }
 
@@ -235,6 +244,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "of a request, its first line included");
   add("--max-answer-bytes", &flags->max_answer_bytes, int64_t{1}, huge,
       "of an answer that is no stream");
+  add("--max-grammar-bytes", &flags->max_grammar_bytes, int64_t{1}, huge,
+      "of all grammars and schemas that requests bring, waiting ones included");
   add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
       "0: what the context holds");
   add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "runtime/constraint_cache.h"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/openai_request.h"
 #include "serve/tool_calls.h"
 #include "text/token_constraint.h"
@@ -21,7 +21,8 @@ namespace weft {
 class OutputGrammars {
  public:
   // `tokenizer` must outlive it.
-  explicit OutputGrammars(const Tokenizer* tokenizer) : cache_(tokenizer) {}
+  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits)
+      : cache_(tokenizer, limits) {}
 
   // Null for text. Errors name the field of the request.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(

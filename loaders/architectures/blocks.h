@@ -17,7 +17,8 @@ std::string BlockPrefix(int64_t block);
 // `name`.weight, and for LayerNorm `name`.bias, over whole rows of x, which
 // have embedding_length columns.
 ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x);
-ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x);
+ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                  Bias bias = Bias::kRequired);
 
 // Queries, keys and values: f32[T, heads * key_length] and so on.
 struct Heads {
@@ -34,6 +35,9 @@ Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x,
 // RMSNorm of every head by itself, by attn_q_norm and attn_k_norm, one weight
 // for all heads.
 Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads);
+// The same of one of the two, by `name`.weight.
+ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
+                   int64_t heads, int64_t length);
 
 // Queries and keys turned by their positions.
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
@@ -48,11 +52,21 @@ ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
                         const AttentionOptions& options,
                         Bias bias = Bias::kOptional);
 
+// Its two halves, for blocks that read what another one has written.
+struct Cache {
+  ValueId keys, values;
+};
+Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads);
+ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
+               const AttentionOptions& options, Bias bias = Bias::kOptional);
+
 enum class Activation { kSilu, kGeluTanh };
 
 // ffn_down(activation(ffn_gate x) * ffn_up x).
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
                          Activation activation);
+// The same with SiLU by one product, ffn_up, whose first half is the gate.
+ValueId JoinedFeedForward(ModelBuilder& m, int64_t block, ValueId x);
 
 // The embedding of the tokens.
 ValueId EmbedTokens(ModelBuilder& m);

@@ -4,6 +4,8 @@
 // `window` of them:
 //   score[p] = scale * sum over d of q[d] * k[p, d]
 //   with a softcap: score[p] = softcap * tanh(score[p] / softcap)
+//   with a temperature: q is multiplied by a number that grows with the row's
+//   position, and rounded, first
 //   y = sum over p of softmax(score)[p] * v[p]
 // Query head h reads KV head h / (heads / kv_heads).
 //
@@ -49,6 +51,10 @@ struct AttentionArgs {
   int64_t score_columns;
   int64_t window = 0;  // 0: all; attention_values goes by its weights alone
   float softcap = 0;   // 0: none
+  // See AttentionAttributes; 0: none.
+  double temperature = 0;
+  int64_t temperature_period = 1;
+  int64_t temperature_offset = 0;
 };
 
 // Rows of one block: up to 96 query rows share each key and value that is read.
