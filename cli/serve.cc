@@ -4,6 +4,8 @@
 // model is loaded while /health says so; then standard output gets one line,
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
+#include <malloc.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -188,6 +190,12 @@ void Drain(const ServedModel& model, absl::Duration time,
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+#ifdef M_ARENA_MAX
+  // Else each connection's thread may take from a heap of its own, and what one
+  // frees is of no use to the others: with many large grammars the process grew
+  // to three times their budget.
+  mallopt(M_ARENA_MAX, 1);
+#endif
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
