@@ -174,6 +174,13 @@ struct Problem {
     }
   }
 
+  double Temperature(int64_t row) const {
+    const int64_t periods =
+        (positions[static_cast<size_t>(row)] + variant.temperature_offset) /
+        variant.temperature_period;
+    return 1 + variant.temperature * std::log(1.0 + periods);
+  }
+
   double Score(int64_t row, int64_t head, int64_t position) {
     double sum = 0;
     for (int64_t d = 0; d < shape.key_dim; ++d) {
@@ -181,10 +188,7 @@ struct Problem {
              keys.Get(sequence[static_cast<size_t>(row)], position,
                       head / (shape.heads / shape.kv_heads), d);
     }
-    const int64_t periods =
-        (positions[static_cast<size_t>(row)] + variant.temperature_offset) /
-        variant.temperature_period;
-    sum *= scale * (1 + variant.temperature * std::log(1.0 + periods));
+    sum *= scale * Temperature(row);
     const float cap = variant.softcap;
     return cap > 0 ? cap * std::tanh(sum / cap) : sum;
   }
@@ -200,9 +204,9 @@ struct Problem {
                          keys.Get(sequence[static_cast<size_t>(row)], i,
                                   head / (shape.heads / shape.kv_heads), d));
       }
-      largest = std::max(largest, sum * scale);
+      largest = std::max(largest, sum);
     }
-    return largest;
+    return largest * scale * Temperature(row);
   }
 
   // The first position that a row sees.
@@ -228,7 +232,8 @@ struct Problem {
         const double largest = *std::max_element(scores.begin(), scores.end());
         double sum = 0;
         for (double score : scores) sum += std::exp(score - largest);
-        const double off = units * std::ldexp(LargestScore(r, h), -24);
+        const double off =
+            units == 0 ? 0 : units * std::ldexp(LargestScore(r, h), -24);
         // The softmax of `score` if all others are moved by so much.
         const auto weight = [&](double score, double moved) {
           const double others = std::max(sum - std::exp(score - largest), 0.0);
@@ -266,7 +271,7 @@ struct Problem {
   std::vector<int32_t> positions, sequence;
   RandomMatrix q;
   float scale;
-  AttentionVariant variant = {0, 0};
+  AttentionVariant variant = {0, 0, 0};
 };
 
 inline std::unique_ptr<Problem> Mixed(const AttentionShape& shape,
