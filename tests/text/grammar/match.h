@@ -29,7 +29,7 @@ class Matcher {
     int64_t needed = 0;
     for (const char c : text) {
       set = automaton_->Step(set, static_cast<uint8_t>(c));
-      // As constraints do: sets are only kept for speed.
+      // As constraints do, if less often: sets are only kept for speed.
       if (automaton_->bytes() > needed + kMaxSetBytes) {
         set = automaton_->ForgetAllBut(set);
         needed = automaton_->bytes();
@@ -40,7 +40,7 @@ class Matcher {
   }
 
  private:
-  static constexpr int64_t kMaxSetBytes = int64_t{2} << 20;
+  static constexpr int64_t kMaxSetBytes = int64_t{8} << 20;
 
   std::unique_ptr<const Compiled> compiled_;
   std::unique_ptr<Automaton> automaton_;
