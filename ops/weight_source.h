@@ -13,6 +13,9 @@ class WeightSource {
   // Rows below those added before. All parts have one type and row length;
   // `data` is row after row and must outlive this.
   void Add(const ValueType& type, const uint8_t* data);
+  // Rows begin .. begin + size - 1 of each of the equal parts of such a weight.
+  void AddSlice(const ValueType& type, const uint8_t* data, int64_t parts,
+                int64_t begin, int64_t size);
 
   // Takes 16 rows of each of the two halves in turn from now on.
   void Interleave();
@@ -24,6 +27,8 @@ class WeightSource {
   void Pack(const ValueType& type, uint8_t* out) const;
 
  private:
+  void AddRows(const uint8_t* data, int64_t rows);
+
   struct Part {
     int64_t first_row;
     const uint8_t* data;

@@ -69,6 +69,9 @@ class ModelBuilder : public GraphBuilder {
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
   ValueId RopeFactors(const std::string& tensor);
+  // Whether the file has a tensor of this full name; where a model is only
+  // described, it has no other than what is always asked for.
+  bool HasTensor(const std::string& tensor) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
   // the file does not have it.
   double OptionalNumber(const std::string& tensor, double otherwise);
