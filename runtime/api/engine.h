@@ -43,6 +43,9 @@ struct EngineOptions {
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
   int64_t kv_pages = 0;
+  // What the program will hold beside the engine's own, such as grammars
+  // (ConstraintCache::Limits): there must be memory for it, too.
+  int64_t beside_bytes = 0;
   // Of models with states by sequence: copies of one sequence's that are kept,
   // so that prompts which begin alike need not run from their beginning, in
   // memory of their own (PlanMemory::slots).
