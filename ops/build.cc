@@ -92,9 +92,9 @@ ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
   return Node(kSoftmaxOp, std::move(inputs));
 }
 
-ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
+ValueId GraphBuilder::AttentionValues(ValueId probabilities, ValueId values,
                                       ValueId positions, ValueId sequence) {
-  return Node(kAttentionValuesOp, {weights, values, positions, sequence});
+  return Node(kAttentionValuesOp, {probabilities, values, positions, sequence});
 }
 
 ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {

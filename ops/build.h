@@ -78,8 +78,8 @@ class GraphBuilder {
                           ValueId sequence, const AttentionOptions& options);
   // `sinks` (a number more for each head, gone from the result) may be kNone.
   ValueId Softmax(ValueId x, ValueId sinks = kNone);
-  ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
-                          ValueId sequence);
+  ValueId AttentionValues(ValueId probabilities, ValueId values,
+                          ValueId positions, ValueId sequence);
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);

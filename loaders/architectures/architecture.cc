@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
 #include "ops/op_table.h"
@@ -65,14 +66,12 @@ ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
       config(config),
       weights_(*tensors),
       options_(options) {
-  const ValueType tokens = {DType::kI32, Shape{Dim::Tokens()}, ""};
-  ids = graph->AddInput("ids", tokens);
-  positions = graph->AddInput("positions", tokens);
-  sequence = graph->AddInput("sequence", tokens);
-  output_rows =
-      graph->AddInput("output_rows", {DType::kI32, Shape{Dim::Rows()}, ""});
+  ids = AddInput(graph, StandardInput::kIds);
+  positions = AddInput(graph, StandardInput::kPositions);
+  sequence = AddInput(graph, StandardInput::kSequence);
+  output_rows = AddInput(graph, StandardInput::kOutputRows);
   if (config.encoder) {
-    last_positions = graph->AddInput("last_positions", tokens);
+    last_positions = AddInput(graph, StandardInput::kLastPositions);
   }
 }
 
