@@ -16,6 +16,7 @@ namespace {
 
 #define WEFT_ARCHITECTURE(name) &name,
 const Architecture* const kArchitectures[] = {
+#include "graph/standard_inputs.h"
 #include "loaders/architectures/architecture_list.h"
 };
 #undef WEFT_ARCHITECTURE
@@ -64,14 +65,12 @@ ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
       config(config),
       weights_(*tensors),
       options_(options) {
-  const ValueType tokens = {DType::kI32, Shape{Dim::Tokens()}, ""};
-  ids = graph->AddInput("ids", tokens);
-  positions = graph->AddInput("positions", tokens);
-  sequence = graph->AddInput("sequence", tokens);
-  output_rows =
-      graph->AddInput("output_rows", {DType::kI32, Shape{Dim::Rows()}, ""});
+  ids = AddInput(graph, StandardInput::kIds);
+  positions = AddInput(graph, StandardInput::kPositions);
+  sequence = AddInput(graph, StandardInput::kSequence);
+  output_rows = AddInput(graph, StandardInput::kOutputRows);
   if (config.encoder) {
-    last_positions = graph->AddInput("last_positions", tokens);
+    last_positions = AddInput(graph, StandardInput::kLastPositions);
   }
 }
 

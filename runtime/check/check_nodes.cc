@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "graph/listing.h"
+#include "graph/standard_inputs.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
@@ -250,9 +251,13 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     WEFT_RETURN_IF_ERROR(cache->Reserve(0, next));
     std::vector<float> logits(size * plan.model.output_columns());
     checker.Begin(size);
+    const auto numbers = [&](StandardInput input) -> absl::Span<const int32_t> {
+      return inputs[Info(input).name];
+    };
     absl::Status s =
-        executor->Run({part, inputs["positions"], inputs["sequence"],
-                       inputs["output_rows"], logits.data()});
+        executor->Run({part, numbers(StandardInput::kPositions),
+                       numbers(StandardInput::kSequence),
+                       numbers(StandardInput::kOutputRows), logits.data()});
     if (!s.ok()) return s;
     ++check.steps;
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
@@ -76,13 +77,16 @@ class Operands {
 
 StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
   StepInputs inputs;
-  inputs["ids"].assign(tokens.begin(), tokens.end());
-  for (size_t t = 0; t < tokens.size(); ++t) {
-    inputs["positions"].push_back(position + static_cast<int32_t>(t));
-    inputs["sequence"].push_back(0);
-    inputs["output_rows"].push_back(static_cast<int32_t>(t));
-    inputs["last_positions"].push_back(position +
-                                       static_cast<int32_t>(tokens.size()) - 1);
+  const auto add = [&](StandardInput input, int64_t number) {
+    inputs[Info(input).name].push_back(static_cast<int32_t>(number));
+  };
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  for (int64_t t = 0; t < count; ++t) {
+    add(StandardInput::kIds, tokens[t]);
+    add(StandardInput::kPositions, position + t);
+    add(StandardInput::kSequence, 0);
+    add(StandardInput::kOutputRows, t);
+    add(StandardInput::kLastPositions, position + count - 1);
   }
   return inputs;
 }

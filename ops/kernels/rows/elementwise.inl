@@ -160,10 +160,16 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
     {"gelu_gate", GeluGate},
 };
 
-constexpr UnaryKernel kUnaryKernels[] = {
-    {"scale", Scale},           {"softcap", Softcap},
-    {"silu", SiluRows},         {"sigmoid", SigmoidRows},
-    {"gelu", GeluRows, "none"}, {"gelu", GeluTanhRows, "tanh"},
+constexpr RowKernel<UnaryArgs> kUnaryKernels[] = {
+    {"scale", Scale},
+    {"softcap", Softcap},
+    {"silu", SiluRows},
+    {"sigmoid", SigmoidRows},
+};
+
+constexpr GeluKernel kGeluKernels[] = {
+    {"gelu", GeluRows, false},
+    {"gelu", GeluTanhRows, true},
 };
 
 constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};
