@@ -1,6 +1,7 @@
 #include "loaders/architectures/architecture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -294,10 +295,32 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   const ValueId added = bias == Bias::kRequired
                             ? Vector(name + ".bias", {outputs})
                             : OptionalVector(name + ".bias", {outputs});
+  const double factor = FactorOf(name);
   if (!error_.ok()) return kNone;
   Name(name);
-  const ValueId y = Matmul(x, weight);
+  ValueId y = Matmul(x, weight);
+  if (factor != 1.0) y = Scale(y, factor);
   return added == kNone ? y : Add(y, added);
+}
+
+double ModelBuilder::FactorOf(const std::string& name) {
+  // For programs that round x to four bits; weft does not.
+  absl::StatusOr<const GgufTensor*> of_input =
+      weights_.Optional(name + ".input_scale", {1});
+  if (!of_input.ok()) Fail(of_input.status());
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Optional(name + ".scale", {1});
+  if (!found.ok()) Fail(found.status());
+  // What is only described has no numbers (loaders/synthesize).
+  if (!found.ok() || *found == nullptr || (*found)->data.empty()) return 1.0;
+  float factor = 0.0f;
+  DequantizeRow((*found)->type, (*found)->data.data(), &factor, 1);
+  if (!std::isfinite(factor)) {
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("bad tensor '", name, ".scale': ", (*found)->file->path(),
+                     ": it is not finite: use a complete model")));
+  }
+  return factor;
 }
 
 RopeOptions ModelBuilder::UnscaledRopeOf(RopeStyle style) const {

@@ -78,7 +78,8 @@ class ModelBuilder : public GraphBuilder {
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);
 
-  // x weight^T, + `name`.bias: where the file has one, or always. Nodes are
+  // x weight^T, times the number `name`.scale where the file has one (as files
+  // of NVFP4 do), + `name`.bias: where the file has one, or always. Nodes are
   // named `name`.
   ValueId Linear(const std::string& name, ValueId x, int64_t outputs,
                  int64_t inputs, Bias bias = Bias::kOptional);
@@ -105,6 +106,8 @@ class ModelBuilder : public GraphBuilder {
   ValueId JoinExperts(const std::string& name, const std::string& one,
                       int64_t experts, int64_t rows, int64_t columns);
   ValueId AddVector(const GgufTensor& tensor);
+  // The number `name`.scale, or 1.
+  double FactorOf(const std::string& name);
   // Fails when another block has what this one does not, or the reverse.
   void CheckAllOrNone(const std::string& tensor,
                       const std::vector<int64_t>& dims, bool has);
