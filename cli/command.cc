@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "cli/output.h"
 #include "passes/pipeline.h"
+#include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "text/pretokenizers.h"
 #include "text/utf8.h"
@@ -136,14 +137,8 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
     };
   }
   if (huge_pages && !common.quiet) {
-    // "always [madvise] never"; madvise itself agrees even where it is never.
-    std::string choices;
-    std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
-                 choices);
-    if (choices.empty() || absl::StrContains(choices, "[never]")) {
-      std::cerr << "weft: --hugepages: this system has them switched off "
-                   "(/sys/kernel/mm/transparent_hugepage/enabled): small pages "
-                   "are used\n";
+    if (const std::string why = WhyNoHugePages(); !why.empty()) {
+      std::cerr << "weft: --hugepages: " << why << ": small pages are used\n";
     }
   }
   CompileOptions& compile = options.model.compile;

@@ -4,6 +4,9 @@
 // model is loaded while /health says so; then standard output gets one line,
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
+#include <malloc.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +25,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/service.h"
@@ -42,10 +46,12 @@ struct Flags {
   std::string api_key_file, model_name, cors_origin;
   std::vector<std::string> hosts;
   int slots = 4;
+  int64_t client_queue = 0;
   int64_t kv_tokens = 0;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
+  int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
@@ -132,6 +138,10 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                       const std::string& source,
                                       const CommonFlags& common) {
+  ConstraintCache::Limits grammars;
+  grammars.alive_bytes = flags.max_grammar_bytes;
+  grammars.kept_bytes =
+      std::min(grammars.kept_bytes, flags.max_grammar_bytes / 4);
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common,
                                    [&](EngineOptions* options) {
@@ -141,6 +151,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                      options->kv_pages =
                                          (flags.kv_tokens + kPageTokens - 1) /
                                          kPageTokens;
+                                     options->beside_bytes = grammars.peak();
                                    }));
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
@@ -153,26 +164,36 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   model.chat_template =
       std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
+  options.client_queue_limit =
+      flags.client_queue > 0 ? flags.client_queue
+                             : options.queue_limit - options.queue_limit / 4;
   options.log = [common](const std::string& line) {
     PrintWarnings(common, {line});
   };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
-  model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
+  model.grammars =
+      std::make_unique<OutputGrammars>(&model.tokenizer(), grammars);
   return model;
 }
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
            const CommonFlags& common) {
-  const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
+  const int64_t cancelled = model.scheduler->Drain(time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
   }
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+#ifdef M_ARENA_MAX
+  // Else each connection's thread may take from a heap of its own, and what one
+  // frees is of no use to the others: with many large grammars the process grew
+  // to three times their budget.
+  mallopt(M_ARENA_MAX, 1);
+#endif
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
@@ -230,6 +251,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "of a request, its first line included");
   add("--max-answer-bytes", &flags->max_answer_bytes, int64_t{1}, huge,
       "of an answer that is no stream");
+  add("--max-grammar-bytes", &flags->max_grammar_bytes, int64_t{1}, huge,
+      "of all grammars and schemas that requests bring, waiting ones included");
   add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
       "0: what the context holds");
   add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,
@@ -240,6 +263,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "at the same time; more are told 503");
   add("--queue", &flags->scheduler.queue_limit, int64_t{1}, huge,
       "texts that wait for a slot; more are told 429");
+  add("--client-queue", &flags->client_queue, int64_t{0}, huge,
+      "of them, how many may be of one client; 0: three quarters");
   add("--header-seconds", &flags->header_seconds, 1, day,
       "for the headers of a request to come");
   add("--body-seconds", &flags->body_seconds, 1, day,

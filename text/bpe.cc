@@ -61,22 +61,24 @@ class Bpe : public TokenizerFamily {
   }
 
   absl::Status Encode(absl::string_view text, bool /*space_prefix*/,
+                      StopCheck& stop,
                       std::vector<int32_t>& ids) const override {
     MergeWork work;
-    while (!text.empty()) {
+    while (!text.empty() && !stop.Stopped()) {
       const absl::string_view valid = text.substr(0, ValidUtf8Prefix(text));
       const auto pieces = pretokenizer_->Split(valid);
       if (!pieces.ok()) return pieces.status();
       for (const Pretokenizer::Piece piece : *pieces) {
+        if (stop.Stopped()) break;
         const absl::Status status =
-            EncodePiece(valid.substr(piece.begin, piece.size), work, ids);
+            EncodePiece(valid.substr(piece.begin, piece.size), stop, work, ids);
         if (!status.ok()) return status;
       }
       text.remove_prefix(valid.size());
       if (text.empty()) break;
       const size_t ill_formed = Utf8UnitAt(text, 0).bytes;
       const absl::Status status =
-          EncodePiece(text.substr(0, ill_formed), work, ids);
+          EncodePiece(text.substr(0, ill_formed), stop, work, ids);
       if (!status.ok()) return status;
       text.remove_prefix(ill_formed);
     }
@@ -197,8 +199,8 @@ class Bpe : public TokenizerFamily {
     return it->second;
   }
 
-  absl::Status EncodePiece(absl::string_view piece, MergeWork& work,
-                           std::vector<int32_t>& ids) const {
+  absl::Status EncodePiece(absl::string_view piece, StopCheck& stop,
+                           MergeWork& work, std::vector<int32_t>& ids) const {
     if (TakenWhole(piece)) {
       if (const int32_t symbol = Find(piece); IsToken(symbol)) {
         ids.push_back(symbol);
@@ -213,10 +215,13 @@ class Bpe : public TokenizerFamily {
                         : byte_symbols_[static_cast<uint8_t>(piece[i])]);
       i += size;
     }
-    MergeSymbols(work, [&](const MergeSymbol& left, const MergeSymbol& right) {
-      const auto it = merges_.find(Pair(left.id, right.id));
-      return it == merges_.end() ? Merge{} : it->second;
-    });
+    MergeSymbols(
+        work,
+        [&](const MergeSymbol& left, const MergeSymbol& right) {
+          const auto it = merges_.find(Pair(left.id, right.id));
+          return it == merges_.end() ? Merge{} : it->second;
+        },
+        [&] { return stop.Stopped(); });
     for (const MergeSymbol& symbol : work.symbols) {
       if (symbol.size == 0) continue;
       if (IsToken(symbol.id)) {

@@ -24,6 +24,7 @@ class Spm : public TokenizerFamily {
   }
 
   absl::Status Encode(absl::string_view text, bool space_prefix,
+                      StopCheck& stop,
                       std::vector<int32_t>& ids) const override {
     std::string with_prefix;
     if (space_prefix) {
@@ -31,9 +32,9 @@ class Spm : public TokenizerFamily {
       text = with_prefix;
     }
     MergeWork work;
-    while (!text.empty()) {
+    while (!text.empty() && !stop.Stopped()) {
       const absl::string_view part = text.substr(0, PartSize(text));
-      const absl::Status status = EncodePart(part, work, ids);
+      const absl::Status status = EncodePart(part, stop, work, ids);
       if (!status.ok()) return status;
       text.remove_prefix(part.size());
     }
@@ -114,17 +115,20 @@ class Spm : public TokenizerFamily {
     return std::min(text.find(' ', word), text.size());
   }
 
-  absl::Status EncodePart(absl::string_view text, MergeWork& work,
-                          std::vector<int32_t>& ids) const {
+  absl::Status EncodePart(absl::string_view text, StopCheck& stop,
+                          MergeWork& work, std::vector<int32_t>& ids) const {
     work.Clear();
-    for (size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size() && !stop.Stopped();) {
       const size_t size = Utf8UnitAt(text, at).bytes;
       work.Append(at, size, Find(text.substr(at, size)).id);
       at += size;
     }
-    MergeSymbols(work, [&](const MergeSymbol& left, const MergeSymbol& right) {
-      return Find(text.substr(left.begin, left.size + right.size));
-    });
+    MergeSymbols(
+        work,
+        [&](const MergeSymbol& left, const MergeSymbol& right) {
+          return Find(text.substr(left.begin, left.size + right.size));
+        },
+        [&] { return stop.Stopped(); });
     for (const MergeSymbol& symbol : work.symbols) {
       if (symbol.size == 0) continue;
       if (symbol.id >= 0) {

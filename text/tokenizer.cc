@@ -365,6 +365,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
                      "2 GiB at a time"));
   }
   std::vector<int32_t> ids;
+  StopCheck stop(options.unwanted);
   size_t at = 0;
   while (at < text.size()) {
     const SpecialTokens::Match match = all_special_.FindIf(text, at, accepts);
@@ -377,8 +378,11 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
         part = normalized;
       }
       const absl::Status status =
-          family_->Encode(part, vocabulary_.add_space_prefix(), ids);
+          family_->Encode(part, vocabulary_.add_space_prefix(), stop, ids);
       if (!status.ok()) return status;
+    }
+    if (stop.Stopped()) {
+      return absl::CancelledError("tokeniser: nobody wants the ids any more");
     }
     if (match.size > 0) ids.push_back(match.id);
     at = end + match.size;

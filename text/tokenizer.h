@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ struct EncodeOptions {
   // To NFC, where the family's published tokeniser does so. When false texts
   // are encoded as they are.
   bool normalize = true;
+  // Asked now and then while a long text is encoded: once it is true, nobody
+  // wants the ids any more, and encoding ends with kCancelled.
+  std::function<bool()> unwanted = nullptr;
 };
 
 struct DecodeOptions {

@@ -28,7 +28,8 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
       MemoryOf(plan, options.sequences,
                plan.model.encoder ? plan.max_tokens() : options.sequences,
                options.kv_pages)
-          .peak(threads);
+          .peak(threads) +
+      options.beside_bytes;
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(

@@ -50,6 +50,9 @@ struct EngineOptions {
   bool normalize = true;
   // In place of the model's chat template; empty: that one.
   std::string chat_template;
+  // What the program will hold beside the engine's own, such as grammars
+  // (ConstraintCache::Limits): there must be memory for it, too.
+  int64_t beside_bytes = 0;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;

@@ -1,10 +1,12 @@
 // weft run and weft eval: text and numbers.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "base/mapped_file.h"
 #include "loaders/gguf_parser.h"
 #include "tests/e2e/weft.h"
@@ -55,6 +57,22 @@ TEST(Run, HugeContextIsCapped) {
   const nlohmann::json json =
       WeftJson({"inspect", SmallModel("49-ctx-4294967295.gguf"), "--json"});
   EXPECT_EQ(json["plan"]["context"], 4096);
+}
+
+TEST(Run, HugePagesThatAreRefusedAreSaidToBe) {
+  const std::vector<std::string> arguments = {
+      "run", "-p", "It", "-n", "4", "--temperature", "0"};
+  std::vector<std::string> asking = arguments;
+  asking.push_back("--hugepages");
+  // Of this process and those that it starts.
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+  const RunResult refused = Weft(asking);
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+  EXPECT_EQ(refused.exit_code, 0);
+  EXPECT_TRUE(absl::StrContains(
+      refused.err, "weft: --hugepages: they are switched off for this process"))
+      << refused.err;
+  EXPECT_EQ(refused.out, WeftOut(arguments));
 }
 
 TEST(Run, TextIsWhatJsonSaysAndOneNewline) {
