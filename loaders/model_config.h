@@ -34,7 +34,13 @@ struct ModelKey {
   absl::string_view name;  // without prefix: "attn_logit_softcapping"
   double least, most;      // anything else is an error; a flag is 0 or 1
   double otherwise;        // when the file does not have it
+  // As `otherwise`: it must.
+  static constexpr double kRequired = -1e300;
 };
+
+// Blocks behind the others that predict tokens further on, counted in
+// "block_count". Of architectures that handle this key.
+constexpr char kNextTokenBlocks[] = "nextn_predict_layers";
 
 struct ModelConfig;
 
@@ -64,6 +70,9 @@ struct ModelTraits {
   int64_t (*default_window)(const ModelConfig&) = nullptr;
   // Every so many blocks the last sees everything; 0: all have the window.
   int64_t window_period = 0;
+  // What YaRN makes of the size of what is rotated is in the scale of scores
+  // (ModelConfig::rope_score_factor), not in sines and cosines.
+  bool yarn_scales_scores = false;
   // Whether a block may have no heads of keys and values, and no attention.
   bool blocks_without_attention = false;
 };
@@ -101,6 +110,8 @@ struct ModelConfig {
 
   int64_t embedding_length = 0;
   int64_t block_count = 0;
+  // Behind them; no part of plain decoding, and not in `blocks`.
+  int64_t next_token_blocks = 0;
   // Where blocks differ, these are the largest, and PerBlock has each.
   int64_t feed_forward_length = 0;
   int64_t head_count = 0;
@@ -129,6 +140,8 @@ struct ModelConfig {
   float rope_position_scale = 1;
   RopeRamp rope_ramp;
   float rope_magnitude = 1;
+  // What scores are multiplied by; 1 unless traits say yarn_scales_scores.
+  double rope_score_factor = 1;
   bool says_rope_scaling = false;  // whether the file has keys about it
   bool longrope = false;  // the frequencies are divided by factors in tensors
   // The context before it was stretched by another rotation; 0: it was not.

@@ -51,6 +51,9 @@ class WeightReader : public TensorSource {
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, std::initializer_list<int64_t> dims);
 
+  // The tensors whose names begin like this need not be taken.
+  void LeaveOut(absl::string_view prefix);
+
   // Names the first tensor of the file that was never taken. Tables of plain
   // RoPE frequencies that old converters stored in every block do not count
   // (`*.attn_rot_embd`, `*.rotary_emb.inv_freq`): they follow from the

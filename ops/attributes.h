@@ -66,6 +66,19 @@ struct AttentionAttributes {
   double scale = 1;    // of scores
   int64_t window = 0;  // positions that a row sees, its own the last; 0: all
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  int64_t value_dim = 0;  // attention: as ValuesAttributes
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// attention_values (attention.cc)
+struct ValuesAttributes {
+  int64_t value_dim = 0;  // numbers of a key that are its value; 0: all
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// head_matmul, concat_heads (heads.cc)
+struct HeadAttributes {
+  int64_t heads = 1;
   static absl::Span<const AttributeSchema> Schema();
 };
 

@@ -87,8 +87,18 @@ ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
 ValueId GraphBuilder::Softmax(ValueId x) { return Node(kSoftmaxOp, {x}); }
 
 ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
-                                      ValueId positions, ValueId sequence) {
-  return Node(kAttentionValuesOp, {weights, values, positions, sequence});
+                                      ValueId positions, ValueId sequence,
+                                      int64_t value_dim) {
+  return Node(kAttentionValuesOp, {weights, values, positions, sequence},
+              ValuesAttributes{value_dim});
+}
+
+ValueId GraphBuilder::HeadMatmul(ValueId x, ValueId weight, int64_t heads) {
+  return Node(kHeadMatmulOp, {x, weight}, HeadAttributes{heads});
+}
+
+ValueId GraphBuilder::ConcatHeads(ValueId a, ValueId b, int64_t heads) {
+  return Node(kConcatHeadsOp, {a, b}, HeadAttributes{heads});
 }
 
 ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {

@@ -63,8 +63,14 @@ class GraphBuilder {
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
                           ValueId sequence, const AttentionOptions& options);
   ValueId Softmax(ValueId x);
+  // `value_dim` of keys that are values too; 0: all of each.
   ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
-                          ValueId sequence);
+                          ValueId sequence, int64_t value_dim = 0);
+  // Each of `heads` equal parts of a row times its own matrix, which stand one
+  // below the other in `weight`.
+  ValueId HeadMatmul(ValueId x, ValueId weight, int64_t heads);
+  // Each head of a, then of b.
+  ValueId ConcatHeads(ValueId a, ValueId b, int64_t heads = 1);
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);

@@ -54,6 +54,12 @@ class ModelBuilder : public GraphBuilder {
   // kNone when the file does not have it.
   ValueId OptionalMatrix(const std::string& name, int64_t rows,
                          int64_t columns);
+  // The matrices of all heads, one below the other, of the three-dimensional
+  // tensor `name`.weight; where the file has it, or always.
+  ValueId OptionalHeadMatrix(const std::string& name, int64_t heads,
+                             int64_t rows, int64_t columns);
+  ValueId HeadMatrix(const std::string& name, int64_t heads, int64_t rows,
+                     int64_t columns);
   // The matrices of all experts, one below the other, of the three-dimensional
   // tensor `name`.weight; or, as files of 2023 have them, of a tensor for each:
   // "blk.0.ffn_up.3.weight" for the fourth of "blk.0.ffn_up_exps".
@@ -91,11 +97,12 @@ class ModelBuilder : public GraphBuilder {
 
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
+  // What is wrong with the model; the first is what Finish returns.
+  void Fail(absl::Status status);
   // First error of building or of reading weights, or a tensor nobody used.
   absl::Status Finish();
 
  private:
-  void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
   ValueId JoinExperts(const std::string& name, const std::string& one,
                       int64_t experts, int64_t rows, int64_t columns);

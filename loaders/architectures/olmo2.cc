@@ -10,13 +10,6 @@
 namespace weft {
 namespace {
 
-ValueId NormRow(ModelBuilder& m, const std::string& name, ValueId x,
-                int64_t columns) {
-  const ValueId weight = m.Vector(name + ".weight", {columns});
-  m.Name(name);
-  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
-}
-
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
@@ -27,9 +20,9 @@ void Build(ModelBuilder& m) {
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
     Heads heads = SeparateHeads(m, block, x);
-    heads.q = NormRow(m, blk + "attn_q_norm", heads.q,
+    heads.q = RmsNorm(m, blk + "attn_q_norm", heads.q,
                       c.Block(block).head_count * c.key_length);
-    heads.k = NormRow(m, blk + "attn_k_norm", heads.k,
+    heads.k = RmsNorm(m, blk + "attn_k_norm", heads.k,
                       c.Block(block).head_count_kv * c.key_length);
     heads =
         RotateHeads(m, block, heads, c.Slides(block) ? rope_of_window : rope);

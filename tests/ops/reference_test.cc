@@ -221,6 +221,25 @@ TEST(ReferenceTest, ExpertMatmulMultipliesByTheChosenMatrices) {
   EXPECT_THAT(results.at("sum"), ElementsAre(1814, 980));
 }
 
+TEST(ReferenceTest, HeadsMeetTheirOwnMatricesAndAreJoinedInTurn) {
+  // Two heads of two columns, matrices of one row.
+  const std::map<std::string, Floats> results =
+      ReferenceRun(R"(
+    $w = weight f32[2,2]
+    %0 = input x f32[T,4]
+    %1 = head_matmul(%0, $w) heads=2 f32[T,2]
+    %2 = concat_heads(%0, %1) heads=2 f32[T,6]
+    output y = %1
+    output joined = %2)",
+                   kBounds)
+          .Set<float>("w", {1, 10, 100, 1000})
+          .Set<float>("x", {1, 2, 3, 4, 5, 6, 7, 8})
+          .Run();
+  EXPECT_THAT(results.at("y"), ElementsAre(21, 4300, 65, 8700));
+  EXPECT_THAT(results.at("joined"),
+              ElementsAre(1, 2, 21, 3, 4, 4300, 5, 6, 65, 7, 8, 8700));
+}
+
 TEST(ReferenceTest, BiasesAreRepeatedForEachRow) {
   const char* kLines = R"(
     $b = weight f32[2]
