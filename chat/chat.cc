@@ -63,7 +63,10 @@ Reply Chat::Enter(absl::string_view entered) {
     case Entry::kMessage: {
       conversation_.Ask(entry->text);
       Reply reply = Ask();
-      if (reply.failed) conversation_.Withdraw();
+      if (reply.failed) {
+        conversation_.Withdraw();
+        ++failures_;
+      }
       return reply;
     }
     case Entry::kHelp:
@@ -211,6 +214,7 @@ News Chat::Take() {
 void Chat::Finish(const Event& event, News* news) {
   news->finished = true;
   conversation_.Answer(answer_);
+  ++(event.reason == FinishReason::kError ? failures_ : successes_);
   switch (event.reason) {
     case FinishReason::kEndOfText:
     case FinishReason::kStopToken:

@@ -78,6 +78,8 @@ class Chat {
   const Settings& settings() const { return options_.settings; }
   const ChatTemplate& chat_template() const { return template_; }
   const Speed& speed() const { return speed_; }
+  // There were messages, and each of them failed.
+  bool only_failed() const { return failures_ > 0 && successes_ == 0; }
   // Tokens of the context that the newest message and answer fill.
   int64_t context_used() const {
     return speed_.prompt_tokens + speed_.answer_tokens;
@@ -104,6 +106,7 @@ class Chat {
   std::string answer_;   // so far
   std::string held_;     // spaces that are part of it if more follows
   int64_t answers_ = 0;  // since the last reset: each has a seed of its own
+  int64_t successes_ = 0, failures_ = 0;  // messages
   Speed speed_;
   absl::Time first_token_;
 };

@@ -22,8 +22,8 @@ void LineEditor::Erase(size_t begin, size_t end) {
   cursor_ = begin;
 }
 
-void LineEditor::Backspace() { Erase(GlyphBefore(cursor_), cursor_); }
-void LineEditor::Delete() { Erase(cursor_, GlyphAfter(cursor_)); }
+void LineEditor::Backspace() { Erase(ClusterBefore(cursor_), cursor_); }
+void LineEditor::Delete() { Erase(cursor_, ClusterAfter(cursor_)); }
 
 void LineEditor::DeleteWord() {
   const size_t end = cursor_;
@@ -34,8 +34,8 @@ void LineEditor::DeleteWord() {
 void LineEditor::DeleteToLineStart() { Erase(LineStartOf(cursor_), cursor_); }
 void LineEditor::DeleteToLineEnd() { Erase(cursor_, LineEndOf(cursor_)); }
 
-void LineEditor::Left() { cursor_ = GlyphBefore(cursor_); }
-void LineEditor::Right() { cursor_ = GlyphAfter(cursor_); }
+void LineEditor::Left() { cursor_ = ClusterBefore(cursor_); }
+void LineEditor::Right() { cursor_ = ClusterAfter(cursor_); }
 
 void LineEditor::WordLeft() {
   while (cursor_ > 0 && !IsWordByte(text_[cursor_ - 1])) --cursor_;
@@ -90,18 +90,18 @@ std::string LineEditor::Take() {
   return taken;
 }
 
-size_t LineEditor::GlyphBefore(size_t position) const {
+size_t LineEditor::ClusterBefore(size_t position) const {
   size_t before = 0;
   for (const Glyph& glyph : Glyphs(text_)) {
-    if (glyph.end >= position) break;
-    before = glyph.end;
+    if (glyph.begin >= position) break;
+    if (!glyph.joined) before = glyph.begin;
   }
   return before;
 }
 
-size_t LineEditor::GlyphAfter(size_t position) const {
+size_t LineEditor::ClusterAfter(size_t position) const {
   for (const Glyph& glyph : Glyphs(text_)) {
-    if (glyph.end > position) return glyph.end;
+    if (glyph.begin > position && !glyph.joined) return glyph.begin;
   }
   return text_.size();
 }
@@ -125,11 +125,11 @@ size_t LineEditor::SameColumn(size_t line_start) const {
   size_t place = 0;
   int passed = 0;
   for (const Glyph& glyph : Glyphs(line)) {
+    if (!glyph.joined) place = glyph.begin;
+    if (passed + glyph.columns > column) return line_start + place;
     passed += glyph.columns;
-    if (passed > column) break;
-    place = glyph.end;
   }
-  return line_start + place;
+  return line_start + line.size();
 }
 
 LineEditor::Rows LineEditor::Layout(int columns) const {

@@ -16,6 +16,8 @@ class LineEditor {
   // In bytes, always between two glyphs (terminal_text.h).
   size_t cursor() const { return cursor_; }
 
+  // By what readers take for one character (Glyph::joined): Backspace, Delete,
+  // Left, Right.
   void Insert(absl::string_view text);  // well-formed UTF-8
   void Backspace();
   void Delete();
@@ -48,8 +50,8 @@ class LineEditor {
 
  private:
   void Erase(size_t begin, size_t end);
-  size_t GlyphBefore(size_t position) const;
-  size_t GlyphAfter(size_t position) const;
+  size_t ClusterBefore(size_t position) const;
+  size_t ClusterAfter(size_t position) const;
   size_t LineStartOf(size_t position) const;
   size_t LineEndOf(size_t position) const;
   // The place in the line from `line_start` that is below or above the cursor.

@@ -75,11 +75,11 @@ class LineMode {
         if (quit_signal_ != 0) return 128 + quit_signal_;
         std::optional<std::string> line = lines_.Next();
         if (line) {
-          if (Enter(*line)) return 0;
+          if (Enter(*line)) return ExitCode();
           if (!chat_.answering()) ShowPrompt();
           continue;
         }
-        if (lines_.ended()) return 0;
+        if (lines_.ended()) return ExitCode();
       }
       // Input waits while an answer is written.
       pollfd fds[] = {{signals_.fd(), POLLIN, 0},
@@ -100,6 +100,8 @@ class LineMode {
   }
 
  private:
+  int ExitCode() const { return chat_.only_failed() ? 1 : 0; }
+
   // Whether to leave.
   bool Enter(const std::string& line) {
     const Reply reply = chat_.Enter(RepairUtf8(line));

@@ -3,9 +3,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -18,6 +19,7 @@ namespace {
 
 // The answer grows on the screen at most so often: drawing costs time, too.
 constexpr absl::Duration kBetweenDraws = absl::Milliseconds(33);
+constexpr absl::Duration kTick = absl::Milliseconds(1);  // of poll
 
 // Whether there is more to take.
 struct Sources {
@@ -29,10 +31,10 @@ Sources Wait(const SignalPipe& signals, const Chat& chat,
   pollfd fds[] = {{signals.fd(), POLLIN, 0},
                   {chat.fd(), POLLIN, 0},
                   {STDIN_FILENO, POLLIN, 0}};
-  const int milliseconds =
-      longest == absl::InfiniteDuration()
-          ? -1
-          : static_cast<int>(absl::ToInt64Milliseconds(longest));
+  const int milliseconds = longest == absl::InfiniteDuration()
+                               ? -1
+                               : static_cast<int>(absl::ToInt64Milliseconds(
+                                     absl::Ceil(longest, kTick)));
   if (poll(fds, 3, milliseconds) < 0) return {};
   return {fds[0].revents != 0, fds[1].revents != 0,
           (fds[2].revents & POLLIN) != 0,
@@ -56,22 +58,22 @@ absl::StatusOr<int> RunScreen(Chat& chat,
       drawn = absl::Now();
       changed = at_once = false;
     }
-    const Sources sources =
-        Wait(signals, chat,
-             changed ? kBetweenDraws - since : absl::InfiniteDuration());
+    const absl::Duration draw =
+        changed ? kBetweenDraws - since : absl::InfiniteDuration();
+    Sources sources = Wait(signals, chat, std::min(draw, terminal->Wait()));
     if (sources.news) {
       control.TakeNews();
       changed = true;
       at_once = at_once || !chat.answering();
     }
-    if (sources.keys) {
-      while (!control.ended()) {
-        const std::optional<KeyPress> press = terminal->Next();
-        if (!press) break;
-        control.Press(press->key, press->text);
-      }
+    if (sources.keys && !terminal->Read()) sources.gone = true;
+    while (!control.ended()) {
+      const std::optional<KeyPress> press = terminal->Next();
+      if (!press) break;
+      control.Press(press->key, press->text);
       changed = at_once = true;
     }
+    if (sources.keys) changed = at_once = true;  // a key may ask for no more
     while (const int signal = signals.Take()) {
       switch (signal) {
         case SIGWINCH:

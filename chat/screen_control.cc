@@ -77,11 +77,14 @@ void ScreenControl::Press(Key key, absl::string_view text) {
       break;
     case Key::kEndOfInput:
       if (editor_.text().empty()) {
-        Leave(0);
+        Leave(chat_->only_failed() ? 1 : 0);
       } else {
         editor_.Delete();
       }
       break;
+    case Key::kSuspend:
+    case Key::kRedraw:
+      break;  // the terminal's affair
     case Key::kBackspace:
       editor_.Backspace();
       break;
@@ -155,7 +158,7 @@ void ScreenControl::Send() {
   }
   if (reply.asked) transcript_.Add(Transcript::kAssistant, "");
   if (reply.toggle_log) show_log_ = !show_log_;
-  if (reply.quit) Leave(0);
+  if (reply.quit) Leave(chat_->only_failed() ? 1 : 0);
 }
 
 void ScreenControl::Leave(int exit_code) {

@@ -7,36 +7,12 @@
 #include "absl/strings/string_view.h"
 #include "chat/chat.h"
 #include "chat/frame.h"
+#include "chat/key_reader.h"
 #include "chat/layout.h"
 #include "chat/line_editor.h"
 #include "chat/transcript.h"
 
 namespace weft::chat {
-
-enum class Key {
-  kText,  // characters come with it
-  kEnter,
-  kNewLine,
-  kEscape,
-  kInterrupt,   // Ctrl-C
-  kEndOfInput,  // Ctrl-D
-  kBackspace,
-  kDelete,
-  kDeleteWord,
-  kDeleteToStart,
-  kDeleteToEnd,
-  kLeft,
-  kRight,
-  kWordLeft,
-  kWordRight,
-  kUp,
-  kDown,
-  kHome,
-  kEnd,
-  kPageUp,
-  kPageDown,
-  kLog,  // F2
-};
 
 class ScreenControl {
  public:

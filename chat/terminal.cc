@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -25,75 +26,6 @@ namespace {
 
 constexpr char kPasteOn[] = "\033[?2004h";
 constexpr char kPasteOff[] = "\033[?2004l";
-// Codes for what ncurses has no name for.
-constexpr int kPasteBegin = KEY_MAX + 1;
-constexpr int kPasteEnd = KEY_MAX + 2;
-constexpr int kByWordLeft = KEY_MAX + 3;
-constexpr int kByWordRight = KEY_MAX + 4;
-constexpr int kEscapeMilliseconds = 25;
-constexpr size_t kMostPasteBytes = size_t{1} << 20;
-
-constexpr int Control(char letter) { return letter & 0x1f; }
-
-const struct {
-  int code;
-  Key key;
-} kKeys[] = {
-    {KEY_BACKSPACE, Key::kBackspace},
-    {KEY_DC, Key::kDelete},
-    {KEY_LEFT, Key::kLeft},
-    {KEY_RIGHT, Key::kRight},
-    {KEY_SLEFT, Key::kWordLeft},
-    {KEY_SRIGHT, Key::kWordRight},
-    {kByWordLeft, Key::kWordLeft},
-    {kByWordRight, Key::kWordRight},
-    {KEY_UP, Key::kUp},
-    {KEY_DOWN, Key::kDown},
-    {KEY_HOME, Key::kHome},
-    {KEY_END, Key::kEnd},
-    {KEY_PPAGE, Key::kPageUp},
-    {KEY_NPAGE, Key::kPageDown},
-    {KEY_F(2), Key::kLog},
-    {KEY_ENTER, Key::kEnter},
-};
-
-const struct {
-  int character;
-  Key key;
-} kControls[] = {
-    {'\r', Key::kEnter},
-    {'\n', Key::kNewLine},
-    {0x7f, Key::kBackspace},
-    {Control('H'), Key::kBackspace},
-    {Control('A'), Key::kHome},
-    {Control('B'), Key::kLeft},
-    {Control('C'), Key::kInterrupt},
-    {Control('D'), Key::kEndOfInput},
-    {Control('E'), Key::kEnd},
-    {Control('F'), Key::kRight},
-    {Control('K'), Key::kDeleteToEnd},
-    {Control('N'), Key::kDown},
-    {Control('P'), Key::kUp},
-    {Control('U'), Key::kDeleteToStart},
-    {Control('W'), Key::kDeleteWord},
-};
-
-// With Alt.
-const struct {
-  int character;
-  Key key;
-} kAltKeys[] = {
-    {'\r', Key::kNewLine},  {'\n', Key::kNewLine},    {'b', Key::kWordLeft},
-    {'f', Key::kWordRight}, {0x7f, Key::kDeleteWord},
-};
-
-std::string ToUtf8(wint_t character) {
-  char bytes[MB_LEN_MAX];
-  std::mbstate_t state = {};
-  const size_t count = std::wcrtomb(bytes, character, &state);
-  return count == static_cast<size_t>(-1) ? "" : std::string(bytes, count);
-}
-
 std::wstring ToWide(const std::string& text) {
   std::wstring wide(text.size(), L'\0');
   const size_t count = std::mbstowcs(wide.data(), text.c_str(), text.size());
@@ -153,7 +85,7 @@ void OnFault(int signal) {
 // Terminal capabilities that take nothing, as the terminal wants them.
 void PrepareFaults() {
   std::string restore = kPasteOff;
-  for (const char* name : {"sgr0", "cnorm", "rmkx", "rmcup"}) {
+  for (const char* name : {"sgr0", "cnorm", "rmcup"}) {
     const char* capability = tigetstr(const_cast<char*>(name));
     if (capability != nullptr && capability != reinterpret_cast<char*>(-1)) {
       restore += capability;
@@ -215,18 +147,8 @@ absl::StatusOr<std::unique_ptr<Terminal>> Terminal::Open() {
         ": its description is not installed: plain lines are used (see TERM)"));
   }
   std::unique_ptr<Terminal> terminal(new Terminal);
-  set_escdelay(kEscapeMilliseconds);
   UseColours();
   EnterModes();
-  keypad(stdscr, TRUE);
-  nodelay(stdscr, TRUE);
-  define_key("\033[200~", kPasteBegin);
-  define_key("\033[201~", kPasteEnd);
-  // With Ctrl, and with Alt.
-  for (const char* modifier : {"5", "3"}) {
-    define_key(absl::StrCat("\033[1;", modifier, "D").c_str(), kByWordLeft);
-    define_key(absl::StrCat("\033[1;", modifier, "C").c_str(), kByWordRight);
-  }
   PrepareFaults();
   return terminal;
 }
@@ -280,66 +202,38 @@ void Terminal::Resume() {
   Resize();
 }
 
-std::string Terminal::ReadPaste() {
-  // Its end comes soon: what is pasted is sent by the terminal, not by hand.
-  timeout(1000);
-  std::string text;
-  wint_t code;
-  for (;;) {
-    const int kind = get_wch(&code);
-    if (kind == ERR || (kind == KEY_CODE_YES && code == kPasteEnd)) break;
-    if (kind != OK || text.size() >= kMostPasteBytes) continue;
-    text += code == '\r' ? "\n" : ToUtf8(code);
+bool Terminal::Read() {
+  char bytes[65536];
+  const ssize_t count = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (count > 0) {
+    keys_.Push(absl::string_view(bytes, count),
+               std::chrono::steady_clock::now());
+    return true;
   }
-  nodelay(stdscr, TRUE);
-  return text;
+  return count < 0 && (errno == EINTR || errno == EAGAIN);
 }
 
 std::optional<KeyPress> Terminal::Next() {
   for (;;) {
-    wint_t code;
-    const int kind = get_wch(&code);
-    if (kind == ERR) return std::nullopt;
-    if (kind == KEY_CODE_YES) {
-      if (code == kPasteBegin) return KeyPress{Key::kText, ReadPaste()};
-      for (const auto& known : kKeys) {
-        if (static_cast<int>(code) == known.code)
-          return KeyPress{known.key, ""};
-      }
-      continue;  // a key without a meaning here
-    }
-    if (code == static_cast<wint_t>(Control('Z'))) {
+    std::optional<KeyPress> press =
+        keys_.Next(std::chrono::steady_clock::now());
+    if (!press) return std::nullopt;
+    if (press->key == Key::kSuspend) {
       Suspend();
-      continue;
-    }
-    if (code == static_cast<wint_t>(Control('L'))) {
+    } else if (press->key == Key::kRedraw) {
       clearok(stdscr, TRUE);  // what other programs wrote goes
-      continue;
+    } else {
+      return press;
     }
-    if (code == static_cast<wint_t>(Control('['))) {
-      wint_t next;
-      const int next_kind = get_wch(&next);
-      if (next_kind == ERR) return KeyPress{Key::kEscape, ""};
-      if (next_kind == KEY_CODE_YES) {
-        if (next == KEY_LEFT) return KeyPress{Key::kWordLeft, ""};
-        if (next == KEY_RIGHT) return KeyPress{Key::kWordRight, ""};
-        ungetch(static_cast<int>(next));  // as without Alt
-        continue;
-      }
-      for (const auto& known : kAltKeys) {
-        if (static_cast<int>(next) == known.character) {
-          return KeyPress{known.key, ""};
-        }
-      }
-      continue;
-    }
-    for (const auto& known : kControls) {
-      if (static_cast<int>(code) == known.character) {
-        return KeyPress{known.key, ""};
-      }
-    }
-    if (code == '\t' || code >= ' ') return KeyPress{Key::kText, ToUtf8(code)};
   }
+}
+
+absl::Duration Terminal::Wait() const {
+  const std::optional<KeyReader::Time> deadline = keys_.deadline();
+  if (!deadline) return absl::InfiniteDuration();
+  return std::max(
+      absl::FromChrono(*deadline - std::chrono::steady_clock::now()),
+      absl::ZeroDuration());
 }
 
 }  // namespace weft::chat

@@ -3,18 +3,13 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "chat/frame.h"
-#include "chat/screen_control.h"
+#include "chat/key_reader.h"
 
 namespace weft::chat {
-
-struct KeyPress {
-  Key key;
-  std::string text;  // of kText
-};
 
 // One at a time; used by one thread.
 class Terminal {
@@ -37,13 +32,19 @@ class Terminal {
   void Resume();
 
   void Show(const Frame& frame);
+  // Takes what has been typed; when standard input is readable. False if the
+  // terminal has gone.
+  bool Read();
   // The next key that was pressed, a paste as one; never waits. Ctrl-Z stops
   // the process here until it is continued.
   std::optional<KeyPress> Next();
+  // How long until Next may have one without Read; infinite if it has not.
+  absl::Duration Wait() const;
 
  private:
   Terminal() = default;
-  std::string ReadPaste();
+
+  KeyReader keys_;
 };
 
 }  // namespace weft::chat

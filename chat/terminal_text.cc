@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "text/utf8.h"
+#include "utf8proc.h"
 
 namespace weft::chat {
 namespace {
@@ -45,6 +46,24 @@ bool IsInvisible(wchar_t c) {
          (c >= 0x2060 && c <= 0x2064) || (c >= 0xfe00 && c <= 0xfe0f) ||
          c == 0xfeff || (c >= 0xe0000 && c <= 0xe0fff);
 }
+
+// Whether a grapheme cluster begins, asked of one character after the other.
+class Clusters {
+ public:
+  bool Begins(wchar_t c) {
+    // Most text is ASCII, where each character is one.
+    const bool begins =
+        before_ < 0 || (before_ < 0x80 && c < 0x80) ||
+        utf8proc_grapheme_break_stateful(before_, c, &state_) != 0;
+    if (begins) state_ = 0;
+    before_ = c;
+    return begins;
+  }
+
+ private:
+  wchar_t before_ = -1;
+  utf8proc_int32_t state_ = 0;
+};
 
 bool IsSpace(const Glyph& glyph) {
   return glyph.text == " " || glyph.text == "\t";
@@ -135,6 +154,7 @@ std::string Printable(absl::string_view text) {
 
 std::vector<Glyph> Glyphs(absl::string_view text) {
   std::vector<Glyph> glyphs;
+  Clusters clusters;
   int characters = 0;
   for (size_t i = 0; i < text.size();) {
     const Utf8Unit unit = Utf8UnitAt(text, i);
@@ -142,12 +162,14 @@ std::vector<Glyph> Glyphs(absl::string_view text) {
     i += unit.bytes;
     if (raw[0] >= ' ' && raw[0] <= '~') {  // nearly always: needs no look-up
       const size_t start = glyphs.empty() ? 0 : glyphs.back().end;
-      glyphs.push_back({std::string(raw), 1, start, i});
+      const bool joined = !clusters.Begins(raw[0]);
+      glyphs.push_back({std::string(raw), 1, start, i, joined});
       characters = 1;
       continue;
     }
     std::string shown = Printable(raw);
     const wchar_t c = shown.empty() ? 0 : CodePoint(shown);
+    const bool joined = !clusters.Begins(c);
     int columns = wcwidth(c);
     if (shown == "\n" || shown == "\t") {
       columns = 0;
@@ -167,7 +189,7 @@ std::vector<Glyph> Glyphs(absl::string_view text) {
       columns = 1;
     }
     const size_t start = glyphs.empty() ? 0 : glyphs.back().end;
-    glyphs.push_back({std::move(shown), columns, start, i});
+    glyphs.push_back({std::move(shown), columns, start, i, joined});
     characters = 1;
   }
   return glyphs;

@@ -30,6 +30,9 @@ struct Glyph {
   std::string text;  // "\n" and "\t" are glyphs by themselves, without columns
   int columns = 0;   // 1 or 2 of all others
   size_t begin = 0, end = 0;  // bytes of the text that it was made of
+  // Part of what readers take for the character before (a grapheme cluster of
+  // Unicode's UAX 29): emoji of several, syllables.
+  bool joined = false;
 };
 
 // All bytes of `text` in order: what is not shown belongs to the glyph before

@@ -54,6 +54,49 @@ TEST_F(Editing, AGlyphIsOneStep) {
   EXPECT_EQ(Seen(), "\u65e5|");
 }
 
+TEST_F(Editing, AGraphemeClusterIsOneStep) {
+  const struct {
+    const char* what;
+    const char* text;
+  } kClusters[] = {
+      {"a family", "\U0001F468\u200D\U0001F469\u200D\U0001F467"},
+      {"a skin tone", "\U0001F44B\U0001F3FD"},
+      {"a flag", "\U0001F1F8\U0001F1EA"},
+      {"jamo", "\u1112\u1161\u11ab"},
+      {"a vowel sign with width", "\u0915\u093e"},
+      {"a variation selector", "\u2764\uFE0F"},
+  };
+  for (const auto& cluster : kClusters) {
+    SCOPED_TRACE(cluster.what);
+    const std::string text = cluster.text;
+    editor_.SetText("a" + text + text + "b");
+    editor_.Left();
+    editor_.Left();
+    EXPECT_EQ(Seen(), "a" + text + "|" + text + "b");
+    editor_.Backspace();
+    EXPECT_EQ(Seen(), "a|" + text + "b");
+    editor_.Right();
+    EXPECT_EQ(Seen(), "a" + text + "|b");
+    editor_.Left();
+    editor_.Delete();
+    EXPECT_EQ(Seen(), "a|b");
+  }
+}
+
+TEST_F(Editing, FlagsAreCountedFromTheirBeginning) {
+  const std::string flag = "\U0001F1F8\U0001F1EA";
+  editor_.Insert(flag + flag + flag);
+  editor_.Backspace();
+  EXPECT_EQ(Seen(), flag + flag + "|");
+}
+
+TEST_F(Editing, UpAndDownStopAtGraphemeClusters) {
+  const std::string family = "\U0001F468\u200D\U0001F469";  // four columns
+  editor_.Insert("x" + family + "\nabc");
+  editor_.Up();
+  EXPECT_EQ(Seen(), "x|" + family + "\nabc");
+}
+
 TEST_F(Editing, Words) {
   editor_.Insert("one two  three");
   editor_.WordLeft();

@@ -184,5 +184,22 @@ TEST_F(Control, WaysToLeave) {
   EXPECT_EQ(control_->exit_code(), 130);
 }
 
+TEST_F(Control, WhereEveryMessageFailedTheExitCodeIsOne) {
+  Begin("{{ raise_exception('no') }}");
+  Send("hello");
+  EXPECT_TRUE(Shows("no"));
+  control_->Press(Key::kDeleteToStart);
+  control_->Press(Key::kEndOfInput);
+  EXPECT_TRUE(control_->ended());
+  EXPECT_EQ(control_->exit_code(), 1);
+}
+
+TEST_F(Control, AMessageThatIsTooLongIsLeftOutWhole) {
+  control_->Press(Key::kText, std::string(KeyReader::kMostPasteBytes + 1, 'x'));
+  control_->Press(Key::kLog);
+  EXPECT_TRUE(Shows("what was entered last was left out"));
+  EXPECT_FALSE(Shows("xxx"));
+}
+
 }  // namespace
 }  // namespace weft::chat

@@ -166,6 +166,16 @@ TEST(ChatLines, AMessageBeyondTheContextIsRefusedAndForgotten) {
   EXPECT_TRUE(absl::StrContains(result.err, "128")) << result.err;
 }
 
+TEST(ChatLines, WhereEveryMessageFailsTheExitCodeIsOne) {
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += "word ";
+  const std::vector<std::string> context = {"--context", "128"};
+  EXPECT_EQ(Chat(words + "\n" + words, context).exit_code, 1);
+  EXPECT_EQ(Chat(words + "\n/quit\n", context).exit_code, 1);
+  EXPECT_EQ(Chat("hello\n" + words, context).exit_code, 0);
+  EXPECT_EQ(Chat("/nonsense\n", context).exit_code, 0);
+}
+
 TEST(ChatLines, NothingToAnswerIsNoError) {
   EXPECT_EQ(Chat("\n  \n").out, "");
   EXPECT_EQ(Chat("\n").exit_code, 0);
@@ -381,6 +391,21 @@ TEST_F(ChatScreen, APasteIsOneMessage) {
   ASSERT_TRUE(Tmux({"paste-buffer", "-p"}).ok());
   WaitFor("> first\n  second");
   EXPECT_TRUE(absl::StrContains(Seen(), "ready"));
+}
+
+// As bytes, which tmux hands on as they are.
+TEST_F(ChatScreen, NothingOfAPasteIsObeyed) {
+  Start("--temperature 0 -n 3");
+  for (const char* bytes : {"\033[200~first\n/quit\n\xFF\xE6", "\x97\x03",
+                            "\x04\n/help\033[A\n", "last\033[201~"}) {
+    ASSERT_TRUE(Tmux({"set-buffer", bytes}).ok());
+    ASSERT_TRUE(Tmux({"paste-buffer", "-d"}).ok());
+  }
+  WaitFor("> first\n  /quit\n");
+  WaitFor("  last\n");
+  EXPECT_TRUE(absl::StrContains(Seen(), "  /help")) << Seen();
+  EXPECT_TRUE(absl::StrContains(Seen(), "ready")) << Seen();
+  EXPECT_FALSE(absl::StrContains(Seen(), "/save FILE")) << Seen();
 }
 
 // A model of random weights writes any byte, at a temperature.
