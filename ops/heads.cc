@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
+#include "ops/storage.h"
 #include "ops/weight_layout.h"
 
 namespace weft {
@@ -141,6 +142,32 @@ HeadParts HeadPartsOf(const Graph& graph, const Node& node) {
   const Shape& weight = OperandType(graph, node, 1).shape;
   const int64_t heads = HeadsOf(node);
   return {heads, weight[1].value, weight[0].value / heads};
+}
+
+int64_t PageBytesOfHeads(const Graph& graph, const Node& node) {
+  if (!node.Is(kAttentionOp) || node.inputs[1] != node.inputs[2]) return 0;
+  const auto attention = node.attributes.As<AttentionAttributes>();
+  const NodeId queries = graph.ProducerOf(node.inputs[0], kConcatHeadsOp);
+  if (queries == kNone || attention.value_dim == 0) return 0;
+  const NodeId absorbed =
+      graph.ProducerOf(graph.node(queries).inputs[0], kHeadMatmulOp);
+  NodeId results = graph.OnlyUser(node.outputs[0]);
+  if (results != kNone && graph.node(results).Is(kQuantizeRowsOp)) {
+    results = graph.OnlyUser(graph.node(results).outputs[0]);
+  }
+  if (absorbed == kNone || results == kNone ||
+      !graph.node(results).Is(kHeadMatmulOp)) {
+    return 0;
+  }
+  ValueType state = OperandType(graph, node, 1);
+  const int64_t shared = state.shape[2].value - attention.value_dim;
+  const auto page_bytes = [&](int64_t numbers) {
+    state.shape = {state.shape[0], Dim::Number(attention.heads),
+                   Dim::Number(numbers)};
+    return KvPageBytes(state);
+  };
+  return page_bytes(HeadPartsOf(graph, graph.node(absorbed)).depth + shared) +
+         page_bytes(HeadPartsOf(graph, graph.node(results)).weight_rows);
 }
 
 absl::Span<const AttributeSchema> HeadAttributes::Schema() {

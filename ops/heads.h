@@ -24,4 +24,9 @@ struct HeadParts {
 };
 HeadParts HeadPartsOf(const Graph& graph, const Node& node);
 
+// Of an attention whose values are its keys and whose queries and results meet
+// head_matmul: the bytes of a page of keys and values of all heads that those
+// rows stand for. Of any other node, 0.
+int64_t PageBytesOfHeads(const Graph& graph, const Node& node);
+
 }  // namespace weft
