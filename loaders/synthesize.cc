@@ -114,6 +114,11 @@ class TensorList : public TensorSource {
 
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) override {
+    if (Has(name)) return Require(name, dims);
+    return static_cast<const GgufTensor*>(nullptr);
+  }
+
+  bool Has(absl::string_view name) const override {
     bool has = name == "output.weight" && !shape_.tied_output;
     // Of families where it may be missing: those with a parallel residual.
     has |= absl::EndsWith(name, ".ffn_norm.weight") &&
@@ -121,8 +126,7 @@ class TensorList : public TensorSource {
     for (const std::string& end : shape_.optional_tensors) {
       has |= absl::EndsWith(name, end);
     }
-    if (has) return Require(name, dims);
-    return static_cast<const GgufTensor*>(nullptr);
+    return has;
   }
 
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
@@ -161,6 +165,9 @@ ModelConfig ConfigOf(const ModelShape& shape, const ModelTraits& traits) {
       integer("expert_feed_forward_length", shape.feed_forward_length);
   config.shared_feed_forward_length =
       integer("expert_shared_feed_forward_length", 0);
+  config.expert_shared_count = integer("expert_shared_count", 0);
+  config.leading_dense_block_count = integer("leading_dense_block_count", 0);
+  config.expert_interval = integer("interleave_moe_layer_step", 1);
   for (const ModelKey& key : traits.keys) {
     config.numbers.emplace(key.name, NumberOr(shape, key.name, key.otherwise));
   }

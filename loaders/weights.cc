@@ -71,6 +71,10 @@ void WeightReader::LeaveOut(absl::string_view prefix) {
   }
 }
 
+bool WeightReader::Has(absl::string_view name) const {
+  return file_.FindTensor(name) != nullptr;
+}
+
 absl::Status WeightReader::CheckAllUsed() const {
   for (size_t i = 0; i < used_.size(); ++i) {
     const GgufTensor& tensor = file_.tensors()[i];

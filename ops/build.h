@@ -74,8 +74,12 @@ class GraphBuilder {
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
-  // See experts.h.
-  Chosen TopK(ValueId x, int64_t k, bool normalize);
+  // Of a weight: rows begin .. begin + size - 1 of each of its equal parts.
+  ValueId SliceRows(ValueId weight, int64_t parts, int64_t begin, int64_t size);
+  // See experts.h; `bias` may be kNone.
+  Chosen TopK(ValueId x, ValueId bias, const TopKAttributes& options);
+  ValueId ExpertAdd(ValueId x, ValueId bias, ValueId ids, int64_t experts);
+  ValueId ExpertMul(ValueId x, ValueId weight, ValueId ids, int64_t experts);
   ValueId ExpertMatmul(ValueId x, ValueId weight, ValueId ids, int64_t experts);
   ValueId WeightedSum(ValueId x, ValueId weights);
 

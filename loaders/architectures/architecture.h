@@ -75,6 +75,9 @@ class ModelBuilder : public GraphBuilder {
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
   ValueId RopeFactors(const std::string& tensor);
+  // Whether the file has a tensor of this full name; where a model is only
+  // described, it has no other than what is always asked for.
+  bool HasTensor(const std::string& tensor) const;
   // Row `row` of the matrix `name`.weight as such a vector.
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);
