@@ -147,7 +147,7 @@ struct FusedExpertMatmulAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
-// slice_rows (weights.cc)
+// slice_rows, transpose_rows (weights.cc)
 struct SliceRowsAttributes {
   int64_t parts = 1;
   int64_t begin = 0;

@@ -116,6 +116,12 @@ ValueId GraphBuilder::SliceRows(ValueId weight, int64_t parts, int64_t begin,
   return Node(kSliceRowsOp, {weight}, SliceRowsAttributes{parts, begin, size});
 }
 
+ValueId GraphBuilder::TransposeRows(ValueId weight, int64_t parts,
+                                    int64_t begin, int64_t size) {
+  return Node(kTransposeRowsOp, {weight},
+              SliceRowsAttributes{parts, begin, size});
+}
+
 ValueId GraphBuilder::ExpertAdd(ValueId x, ValueId bias, ValueId ids,
                                 int64_t experts) {
   return Node(kExpertAddOp, {x, bias, ids}, ExpertMatmulAttributes{experts});

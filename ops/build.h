@@ -76,6 +76,9 @@ class GraphBuilder {
   ValueId Sigmoid(ValueId x);
   // Of a weight: rows begin .. begin + size - 1 of each of its equal parts.
   ValueId SliceRows(ValueId weight, int64_t parts, int64_t begin, int64_t size);
+  // The same rows, each part transposed.
+  ValueId TransposeRows(ValueId weight, int64_t parts, int64_t begin,
+                        int64_t size);
   // See experts.h; `bias` may be kNone.
   Chosen TopK(ValueId x, ValueId bias, const TopKAttributes& options);
   ValueId ExpertAdd(ValueId x, ValueId bias, ValueId ids, int64_t experts);
