@@ -34,7 +34,7 @@ int32_t Largest(const float* x, int32_t begin, int32_t end,
 
 // The softmax of x[best] among candidates that are near it.
 float MixerShare(const float* x, int64_t columns, const Candidates& candidates,
-                 int32_t best, float margin) {
+                 int32_t best, double margin) {
   double powers[kMaxExperts];
   int64_t n = 0;
   for (int32_t e = 0; e < columns; ++e) {
@@ -112,7 +112,7 @@ class TopKNode : public Kernel {
       const int32_t best =
           Largest(by, 0, static_cast<int32_t>(columns_), candidates);
       p[i] = choice_.margin > 0 ? MixerShare(x, columns_, candidates, best,
-                                             static_cast<float>(choice_.margin))
+                                             choice_.margin)
                                 : x[best];
       candidates[best] = false;
       ids[i] = best;
