@@ -300,6 +300,13 @@ std::string GgufWriter::Header(const std::vector<uint64_t>& tensor_bytes,
   return header;
 }
 
+absl::StatusOr<std::string> GgufWriter::WithoutTensors() const {
+  WEFT_ASSIGN_OR_RETURN(const uint64_t alignment, Alignment());
+  GgufWriter keys_alone;
+  keys_alone.keys_ = keys_;
+  return keys_alone.Header({}, alignment);
+}
+
 absl::Status GgufWriter::WriteTo(const std::string& path) const {
   auto alignment = Alignment();
   if (!alignment.ok()) return alignment.status();

@@ -89,6 +89,8 @@ class GgufWriter {
   // cannot stand in a file, of bad dims, added twice or with too few or too
   // many bytes; a bad alignment; whatever a producer or the system says.
   absl::Status WriteTo(const std::string& path) const;
+  // The file as it would be without tensors: for those who read metadata.
+  absl::StatusOr<std::string> WithoutTensors() const;
 
  private:
   struct KeyValue {

@@ -66,6 +66,7 @@ constexpr absl::string_view kChangesNothing[] = {
     "expert_shared_feed_forward_length",
     "expert_used_count",
     "expert_weights_norm",
+    "n_deepstack_layers",  // pictures are added to so many blocks
     "rope.dimension_count",
     "rope.freq_base",
     "rope.scale_linear",
@@ -105,9 +106,10 @@ class ConfigReader {
           &ConfigReader::CheckOtherNames, &ConfigReader::RefuseUnhandled,
           &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
           &ConfigReader::ReadContext, &ConfigReader::ReadWindows,
-          &ConfigReader::ReadEpsilon, &ConfigReader::ReadRope,
-          &ConfigReader::ReadExperts, &ConfigReader::ReadEncoder,
-          &ConfigReader::ReadOwnKeys, &ConfigReader::ReadVocabularySize,
+          &ConfigReader::ReadHeadsOfWindows, &ConfigReader::ReadEpsilon,
+          &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
+          &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
+          &ConfigReader::ReadVocabularySize,
           &ConfigReader::ReadNextTokenBlocks, &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
@@ -355,7 +357,31 @@ class ConfigReader {
     }
     WEFT_RETURN_IF_ERROR(
         HeadLength("attention.key_length", &config_.key_length));
-    return HeadLength("attention.value_length", &config_.value_length);
+    WEFT_RETURN_IF_ERROR(
+        HeadLength("attention.value_length", &config_.value_length));
+    for (ModelConfig::PerBlock& block : config_.blocks) {
+      block.key_length = config_.key_length;
+      block.value_length = config_.value_length;
+    }
+    return absl::OkStatus();
+  }
+
+  // Blocks with a window may have heads of another length.
+  absl::Status ReadHeadsOfWindows() {
+    if (config_.sliding_blocks.empty()) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(
+        const std::optional<int64_t> keys,
+        OptionalInRange("attention.key_length_swa", 1, kMaxDimension));
+    WEFT_ASSIGN_OR_RETURN(
+        const std::optional<int64_t> values,
+        OptionalInRange("attention.value_length_swa", 1, kMaxDimension));
+    for (int64_t i = 0; i < config_.block_count; ++i) {
+      if (!config_.sliding_blocks[i]) continue;
+      ModelConfig::PerBlock& block = config_.blocks[i];
+      block.key_length = keys.value_or(block.key_length);
+      block.value_length = values.value_or(block.value_length);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status HeadLength(absl::string_view name, int64_t* out) const {
@@ -476,7 +502,19 @@ class ConfigReader {
       return file_.BadValue(Key(kBase), absl::StrCat(config_.rope_freq_base),
                             "a number above 1");
     }
+    WEFT_RETURN_IF_ERROR(ReadRopeSections());
     return ReadRopeScaling();
+  }
+
+  absl::Status ReadRopeSections() {
+    const std::string key = Key("rope.dimension_sections");
+    if (file_.FindValue(key) == nullptr) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> sections,
+                          file_.GetInts(key));
+    config_.rope_sections =
+        std::any_of(sections.begin(), sections.end(),
+                    [](int64_t pairs) { return pairs > 0; });
+    return absl::OkStatus();
   }
 
   absl::Status ReadRopeScaling() {
@@ -842,8 +880,8 @@ std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
   add_blocks("feed_forward_length", &PerBlock::feed_forward_length);
   add_blocks("head_count", &PerBlock::head_count);
   add_blocks("head_count_kv", &PerBlock::head_count_kv);
-  add("key_length", static_cast<double>(config.key_length));
-  add("value_length", static_cast<double>(config.value_length));
+  add_blocks("key_length", &PerBlock::key_length);
+  add_blocks("value_length", &PerBlock::value_length);
   add("norm_epsilon", AsWritten(config.norm_epsilon));
   if (!config.sliding_blocks.empty()) {
     add("sliding_window", static_cast<double>(config.sliding_window));

@@ -121,10 +121,12 @@ struct ModelConfig {
   int64_t head_count_kv = 0;  // divides head_count; default head_count
   struct PerBlock {
     int64_t feed_forward_length, head_count, head_count_kv;
+    int64_t key_length, value_length;
   };
   std::vector<PerBlock> blocks;  // block_count of them
   const PerBlock& Block(int64_t block) const { return blocks[block]; }
-  // Elements per head; default embedding_length / head_count.
+  // Elements per head; default embedding_length / head_count. Blocks with a
+  // window may have others (PerBlock).
   int64_t key_length = 0;
   int64_t value_length = 0;
   // Entries of the vocabulary: those of the token list; without one,
@@ -147,6 +149,10 @@ struct ModelConfig {
   double rope_score_factor = 1;
   bool says_rope_scaling = false;  // whether the file has keys about it
   bool longrope = false;  // the frequencies are divided by factors in tensors
+  // Pairs are cut into sections, each with a position of its own (M-RoPE: Wang
+  // et al. 2024, arXiv:2409.12191). A token of text has the same position in
+  // all, so that is plain rotation.
+  bool rope_sections = false;
   // The context before it was stretched by another rotation; 0: it was not.
   int64_t original_context_length = 0;
 

@@ -25,8 +25,42 @@ constexpr char kWindow[] = "attention.sliding_window";
 constexpr char kAttentionCap[] = "attn_logit_softcapping";
 constexpr char kFinalCap[] = "final_logit_softcapping";
 
+// Blocks of Gemma 4 with a window have heads of 256.
+Keys Gemma4Keys(double window, double period, Keys more) {
+  more.insert({{kWindow, window},
+               {"attention.sliding_window_pattern", period},
+               {"attention.key_length_swa", 256},
+               {"attention.value_length_swa", 256},
+               {"rope.dimension_count_swa", 256},
+               {kFinalCap, 30}});
+  return more;
+}
+
+// A number for each block: the last of every `period` has another.
+std::vector<int64_t> Periodic(int64_t blocks, int64_t period, int64_t usual,
+                              int64_t last) {
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < blocks; ++i) {
+    numbers.push_back(i % period == period - 1 ? last : usual);
+  }
+  return numbers;
+}
+
+// The first so many have one number, the rest another.
+std::vector<int64_t> Split(int64_t first, int64_t usual, int64_t rest,
+                           int64_t other) {
+  std::vector<int64_t> numbers(first, usual);
+  numbers.insert(numbers.end(), rest, other);
+  return numbers;
+}
+
+std::vector<std::string> Biases() {
+  return {"attn_q.bias", "attn_k.bias", "attn_v.bias"};
+}
+
 // name, architecture, width, layers, FFN, heads, KV heads, head, vocabulary,
-// context, RoPE base, epsilon, tied, turned, keys, optional tensors
+// context, RoPE base, epsilon, tied, turned, keys, optional tensors, keys with
+// a number for each block
 const std::vector<ModelShape>& Shapes() {
   static const auto* shapes = new std::vector<ModelShape>{
       {"tinyllama-1.1b", "llama", 2048, 22, 5632, 32, 4, 64, 32000, 2048, 1e4,
@@ -69,7 +103,7 @@ const std::vector<ModelShape>& Shapes() {
        false,
        16,
        {},
-       {"attn_q.bias", "attn_k.bias", "attn_v.bias"}},
+       Biases()},
       {"gemma-2b", "gemma", 2048, 18, 16384, 8, 1, 256, 256000, 8192, 1e4, 1e-6,
        true},
       {"gemma2-2b", "gemma2", 2304, 26, 9216, 8, 4, 256, 256000, 8192, 1e4,
@@ -145,6 +179,116 @@ const std::vector<ModelShape>& Shapes() {
             {"expert_used_count", 8},
             {"expert_gating_func", 2}},
        Texts{"exp_probs_b.bias"}},
+      {"gemma4-31b",
+       "gemma4",
+       5376,
+       60,
+       21504,
+       32,
+       16,
+       512,
+       262144,
+       262144,
+       1e6,
+       1e-6,
+       true,
+       0,
+       Gemma4Keys(1024, 6, {}),
+       {"rope_freqs.weight", "layer_output_scale.weight"},
+       {{"attention.head_count_kv", Periodic(60, 6, 16, 4)}}},
+      {"gemma4-e4b",
+       "gemma4",
+       2560,
+       42,
+       10240,
+       8,
+       2,
+       512,
+       262144,
+       131072,
+       1e6,
+       1e-6,
+       true,
+       0,
+       Gemma4Keys(512, 6,
+                  {{"attention.shared_kv_layers", 18},
+                   {"embedding_length_per_layer_input", 256}}),
+       {"attn_v.weight", "rope_freqs.weight", "layer_output_scale.weight"}},
+      {"gemma4-e2b",
+       "gemma4",
+       1536,
+       35,
+       6144,
+       8,
+       1,
+       512,
+       262144,
+       131072,
+       1e6,
+       1e-6,
+       true,
+       0,
+       Gemma4Keys(512, 5,
+                  {{"attention.shared_kv_layers", 20},
+                   {"embedding_length_per_layer_input", 256}}),
+       {"attn_v.weight", "rope_freqs.weight", "layer_output_scale.weight"},
+       {{"feed_forward_length", Split(15, 6144, 20, 12288)}}},
+      {"ministral-3-3b", "mistral3", 3072, 26, 9216, 32, 8, 128, 131072, 262144,
+       1e6, 1e-5, true, 0,
+       Keys{{"attention.temperature_scale", 0.1},
+            {"rope.scaling.original_context_length", 16384}}},
+      {"smollm3-3b", "smollm3", 2048, 36, 11008, 16, 4, 128, 128256, 65536, 5e6,
+       1e-6, true},
+      {"seed-oss-36b",
+       "seed_oss",
+       5120,
+       64,
+       27648,
+       80,
+       8,
+       128,
+       155136,
+       524288,
+       1e7,
+       1e-6,
+       false,
+       0,
+       {},
+       Biases()},
+      {"command-r7b", "cohere2", 4096, 32, 14336, 32, 8, 128, 256000, 8192, 5e4,
+       1e-5, true, 0, Keys{{kWindow, 4096}, {"logit_scale", 0.25}}},
+      {"exaone4-32b",
+       "exaone4",
+       5120,
+       64,
+       27392,
+       40,
+       8,
+       128,
+       102400,
+       131072,
+       1e6,
+       1e-5,
+       false,
+       0,
+       Keys{{kWindow, 4096}},
+       {"rope_freqs.weight"}},
+      {"glm4-9b",
+       "glm4",
+       4096,
+       40,
+       13696,
+       32,
+       2,
+       128,
+       151552,
+       32768,
+       1e4,
+       1e-5,
+       false,
+       64,
+       {},
+       Biases()},
   };
   return *shapes;
 }
@@ -186,7 +330,7 @@ class ShapeReader {
     Number("rope_freq_base", &shape_.rope_freq_base);
     Number("norm_epsilon", &shape_.norm_epsilon);
     Integer("rope_dimension_count", &shape_.rope_dimension_count);
-    Numbers("keys", &shape_.keys);
+    Keys("keys");
     Texts("optional_tensors", &shape_.optional_tensors);
     if (const Json* value = Take("tied_output")) {
       if (value->is_boolean()) {
@@ -235,13 +379,22 @@ class ShapeReader {
     *out = value->get<double>();
   }
 
-  void Numbers(const char* key, std::map<std::string, double>* out) {
+  void Keys(const char* key) {
+    constexpr char kExpected[] =
+        "an object of numbers, or arrays of whole ones for the blocks";
     const Json* value = Take(key);
     if (value == nullptr) return;
-    if (!value->is_object()) return Fail(key, "an object of numbers");
+    if (!value->is_object()) return Fail(key, kExpected);
     for (const auto& [name, number] : value->items()) {
-      if (!number.is_number()) return Fail(key, "an object of numbers");
-      (*out)[name] = number.get<double>();
+      if (number.is_number()) {
+        shape_.keys[name] = number.get<double>();
+        continue;
+      }
+      if (!number.is_array()) return Fail(key, kExpected);
+      for (const Json& one : number) {
+        if (!one.is_number_integer()) return Fail(key, kExpected);
+        shape_.block_keys[name].push_back(one.get<int64_t>());
+      }
     }
   }
   void Texts(const char* key, std::vector<std::string>* out) {
@@ -378,6 +531,16 @@ absl::Status CheckShape(absl::string_view where, ModelShape* shape) {
     return ShapeError(where, "a matrix has more than 2^38 elements: shrink it");
   }
   WEFT_RETURN_IF_ERROR(CheckExperts(where, *shape));
+  for (const auto& [key, numbers] : shape->block_keys) {
+    if (static_cast<int64_t>(numbers.size()) != shape->block_count) {
+      return ShapeError(where, absl::StrCat(key, " has ", numbers.size(),
+                                            " numbers: give one per block"));
+    }
+    for (int64_t number : numbers) {
+      WEFT_RETURN_IF_ERROR(
+          CheckRange(where, key.c_str(), number, 0, kMaxDimension));
+    }
+  }
   if (!(shape->rope_freq_base > 1.0) || !(shape->rope_freq_base < 1e30) ||
       !(shape->norm_epsilon > 0.0) || !(shape->norm_epsilon < 1.0)) {
     return ShapeError(where,

@@ -41,6 +41,9 @@ struct ModelShape {
   // Ends of the names of tensors that the architecture can do without and this
   // model has: ["attn_q.bias"].
   std::vector<std::string> optional_tensors = {};
+  // The same with a whole number for each block; these win. In JSON they stand
+  // in "keys" too, as arrays.
+  std::map<std::string, std::vector<int64_t>> block_keys = {};
 };
 
 // The names of the table.

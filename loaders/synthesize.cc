@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mapped_file.h"
 #include "base/status.h"
 #include "loaders/architectures/architecture.h"
 #include "loaders/gguf_writer.h"
@@ -27,6 +28,7 @@ namespace {
 // Elements of a pool: 2048 blocks of a K type, enough that no pattern shows.
 constexpr int64_t kPoolElements = int64_t{1} << 19;
 constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr int64_t kMostElements = int64_t{1} << 38;
 
 // SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 // generators", 2014).
@@ -77,7 +79,8 @@ TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
     plan.deviation = 0.02f;
   } else if (has(".bias")) {
     plan.deviation = 0.02f;
-  } else if (has("_norm.") || has("rope_f")) {
+  } else if (has("_norm.") || has("rope_f") || has(".scale") ||
+             has("_scale.")) {
     plan.mean = 1.0f;
     plan.deviation = 0.1f;
   } else if (has(".attn_output.") || has(".ffn_down")) {
@@ -104,6 +107,15 @@ class TensorList : public TensorSource {
       absl::string_view name, absl::Span<const int64_t> dims) override {
     for (const GgufTensor& known : tensors_) {
       if (known.name == name) return &known;
+    }
+    int64_t elements = 1;
+    for (int64_t dim : dims) {
+      if (__builtin_mul_overflow(elements, dim, &elements) ||
+          elements > kMostElements) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("bad model shape: ", shape_.name, ": tensor ", name,
+                         " has more than 2^38 elements: shrink it"));
+      }
     }
     GgufTensor tensor;
     tensor.name = std::string(name);
@@ -136,49 +148,20 @@ class TensorList : public TensorSource {
   std::deque<GgufTensor> tensors_;
 };
 
-// What tensors depend on, of what a file of this shape would say.
-ModelConfig ConfigOf(const ModelShape& shape, const ModelTraits& traits) {
-  ModelConfig config;
-  config.architecture = shape.architecture;
-  config.context_length = config.trained_context_length = shape.context_length;
-  config.embedding_length = shape.embedding_length;
-  config.block_count = shape.block_count;
-  config.feed_forward_length = shape.feed_forward_length;
-  config.head_count = shape.head_count;
-  config.head_count_kv = shape.head_count_kv;
-  config.blocks.assign(
-      shape.block_count,
-      {shape.feed_forward_length, shape.head_count, shape.head_count_kv});
-  config.key_length = config.value_length = shape.key_length;
-  config.vocabulary_size = shape.vocabulary_size;
-  config.norm_epsilon = static_cast<float>(shape.norm_epsilon);
-  config.rope_dimension_count = shape.rope_dimension_count;
-  config.rope_freq_base = static_cast<float>(shape.rope_freq_base);
-  const auto integer = [&shape](const char* key, int64_t otherwise) {
-    return static_cast<int64_t>(
-        NumberOr(shape, key, static_cast<double>(otherwise)));
-  };
-  config.encoder = traits.encoder;
-  config.expert_count = integer("expert_count", 0);
-  config.expert_used_count = integer("expert_used_count", 1);
-  config.expert_feed_forward_length =
-      integer("expert_feed_forward_length", shape.feed_forward_length);
-  config.shared_feed_forward_length =
-      integer("expert_shared_feed_forward_length", 0);
-  config.expert_shared_count = integer("expert_shared_count", 0);
-  config.leading_dense_block_count = integer("leading_dense_block_count", 0);
-  config.expert_interval = integer("interleave_moe_layer_step", 1);
-  for (const ModelKey& key : traits.keys) {
-    config.numbers.emplace(key.name, NumberOr(shape, key.name, key.otherwise));
-  }
-  return config;
-}
-
 // Every tensor of the architecture, in the order in which its builder asks.
 absl::StatusOr<std::vector<TensorPlan>> PlanTensors(
-    const ModelShape& shape, const Architecture& architecture) {
+    const ModelShape& shape, const Architecture& architecture,
+    const GgufWriter& metadata) {
   TensorList list(shape);
-  const ModelConfig config = ConfigOf(shape, architecture.traits);
+  WEFT_ASSIGN_OR_RETURN(const std::string bytes, metadata.WithoutTensors());
+  WEFT_ASSIGN_OR_RETURN(
+      const GgufFile file,
+      GgufFile::FromFile(MappedFile::FromStatic(
+          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(bytes.data()),
+                              bytes.size()),
+          shape.name)));
+  WEFT_ASSIGN_OR_RETURN(const ModelConfig config,
+                        ReadModelConfig(file, architecture.traits));
   const GraphOptions options;
   Graph graph;
   graph.bounds = {1, 1, 1};
@@ -295,6 +278,10 @@ void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
       set_float(key, value);
     }
   }
+  for (const auto& [key, values] : shape.block_keys) {
+    writer->SetInt32s(absl::StrCat(shape.architecture, ".", key),
+                      std::vector<int32_t>(values.begin(), values.end()));
+  }
 }
 
 }  // namespace
@@ -313,15 +300,15 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
         "bad model shape: ", options.shape, ": architecture is \"",
         shape.architecture, "\": use one of ", absl::StrJoin(known, ", ")));
   }
+  GgufWriter writer;
+  AddMetadata(shape, architecture->traits, &writer);
   WEFT_ASSIGN_OR_RETURN(const std::vector<TensorPlan> plan,
-                        PlanTensors(shape, *architecture));
+                        PlanTensors(shape, *architecture, writer));
   std::vector<absl::string_view> names;
   for (const TensorPlan& tensor : plan) names.push_back(tensor.name);
   const absl::Status overrides = mix.CheckOverrides(names);
   if (!overrides.ok()) return overrides;
 
-  GgufWriter writer;
-  AddMetadata(shape, architecture->traits, &writer);
   writer.SetUint32("general.file_type", mix.file_type());
   writer.SetUint32("general.quantization_version", 2);
   AddSyntheticVocabulary(shape.vocabulary_size, &writer);

@@ -117,6 +117,14 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
        Dim::Number(attention.heads * ValueDim(values, attention.value_dim))})};
 }
 
+// What scores of a row at this position are multiplied by.
+double Temperature(const AttentionAttributes& a, int64_t position) {
+  if (a.temperature == 0) return 1;
+  const int64_t periods =
+      (position + a.temperature_offset) / a.temperature_period;
+  return 1 + a.temperature * std::log(1.0 + static_cast<double>(periods));
+}
+
 // Scores of one row and head against positions 0 .. position: -inf before its
 // window.
 std::vector<double> ScoreRow(const ReferenceCall& call,
@@ -136,7 +144,7 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
       sum += q[head * head_dim + d] *
              ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
     }
-    scores[s] = sum * a.scale;
+    scores[s] = sum * a.scale * Temperature(a, position);
     if (a.softcap > 0) {
       scores[s] = a.softcap * std::tanh(scores[s] / a.softcap);
     }
@@ -297,6 +305,20 @@ constexpr AttributeSchema kAttentionAttributes[] = {
         "softcap", "c: scores become c * tanh(score / c); 0: they stay")
         .Optional()
         .AtLeast(0),
+    Field<&AttentionAttributes::temperature>(
+        "temperature",
+        "t: scores of position p are times 1 + t ln(1 + floor((p + offset) / "
+        "period)), before softcap; 0: they stay")
+        .Optional()
+        .AtLeast(0),
+    Field<&AttentionAttributes::temperature_period>("temperature_period",
+                                                    "see temperature")
+        .Optional()
+        .From(1, std::numeric_limits<int32_t>::max()),
+    Field<&AttentionAttributes::temperature_offset>("temperature_offset",
+                                                    "see temperature")
+        .Optional()
+        .From(0, std::numeric_limits<int32_t>::max()),
     Field<&AttentionAttributes::value_dim>(
         "value_dim", "of attention: as attention_values has it")
         .Optional()

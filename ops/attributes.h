@@ -72,6 +72,12 @@ struct AttentionAttributes {
   int64_t window = 0;  // positions that a row sees, its own the last; 0: all
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
   int64_t value_dim = 0;  // attention: as ValuesAttributes
+  // Above 0: scores of a row at position p are multiplied by 1 + temperature *
+  // ln(1 + floor((p + temperature_offset) / temperature_period)), before a cap
+  // (Llama 4, Ministral 3).
+  double temperature = 0;
+  int64_t temperature_period = 1;
+  int64_t temperature_offset = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
 

@@ -30,7 +30,9 @@ ValueId GraphBuilder::Embed(ValueId ids, ValueId table) {
 
 ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps,
                               int64_t heads) {
-  return Node(kRmsNormOp, {x, weight}, NormAttributes{eps, heads});
+  std::vector<ValueId> inputs = {x};
+  if (weight != kNone) inputs.push_back(weight);
+  return Node(kRmsNormOp, std::move(inputs), NormAttributes{eps, heads});
 }
 
 ValueId GraphBuilder::LayerNorm(ValueId x, ValueId weight, ValueId bias,

@@ -44,7 +44,8 @@ class GraphBuilder {
                Attributes attributes = {});
 
   ValueId Embed(ValueId ids, ValueId table);
-  // Of each of `heads` equal parts of a row by itself. `bias` may be kNone.
+  // Of each of `heads` equal parts of a row by itself. The weight of RmsNorm
+  // and the bias may be kNone.
   ValueId RmsNorm(ValueId x, ValueId weight, double eps, int64_t heads = 1);
   ValueId LayerNorm(ValueId x, ValueId weight, ValueId bias, double eps,
                     int64_t heads = 1);

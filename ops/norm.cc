@@ -11,7 +11,7 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
-// x, weight and perhaps a bias. A row may be several heads, side by side.
+// x, perhaps a weight and a bias. A row may be several heads, side by side.
 absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
@@ -28,8 +28,10 @@ absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
                        " does not divide into ", heads, " heads"));
     }
     // One weight for all heads, or each its own.
-    const Shape& weight = OperandType(graph, node, 1).shape;
-    if (weight != Shape{columns}) columns.value /= heads;
+    if (node.inputs.size() > 1 &&
+        OperandType(graph, node, 1).shape != Shape{columns}) {
+      columns.value /= heads;
+    }
   }
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, static_cast<int>(i), columns));
@@ -61,7 +63,8 @@ using Row = std::vector<double>;
 template <typename Norm>
 void ForEachHead(const ReferenceCall& call, Norm norm) {
   const int64_t heads = AttributesOf(call.node).heads;
-  const Row weight = ReadRow(call, 1, 0);
+  Row weight(call.inputs[0].columns / heads, 1);
+  if (call.node.inputs.size() > 1) weight = ReadRow(call, 1, 0);
   Row bias(weight.size());
   if (call.node.inputs.size() > 2) bias = ReadRow(call, 2, 0);
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
@@ -101,8 +104,10 @@ int64_t NormOperations(const Graph& graph, const Node& node,
   return 4 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
-constexpr OperandSchema kRmsNormOperands[] = {RowsOperand("x"),
-                                              WeightOperand("weight")};
+constexpr OperandSchema kRmsNormOperands[] = {
+    RowsOperand("x"), Optional(WeightOperand("weight"))};
+constexpr OperandSchema kRmsNormQuantizeOperands[] = {RowsOperand("x"),
+                                                      WeightOperand("weight")};
 constexpr OperandSchema kLayerNormOperands[] = {
     RowsOperand("x"), WeightOperand("weight"), Optional(WeightOperand("bias"))};
 
@@ -135,9 +140,12 @@ constexpr OpDef Norm(const char* name, const char* meaning,
   return op;
 }
 
-constexpr OpDef Rounded(OpDef op, const char* name, const char* made_of) {
+constexpr OpDef Rounded(OpDef op, const char* name,
+                        absl::Span<const OperandSchema> operands,
+                        const char* made_of) {
   op.name = name;
   op.meaning = "q8r[M,K]: the norm, rounded";
+  op.operands = operands;
   op.made_of = made_of;
   op.attributes = kNormQuantizeAttributes;
   op.primitive = false;
@@ -156,14 +164,16 @@ absl::Span<const AttributeSchema> NormQuantizeAttributes::Schema() {
 }
 
 constexpr OpDef kRmsNormOp =
-    Norm("rms_norm", "x / sqrt(mean(x^2) + eps) * weight", kRmsNormOperands,
-         RunRmsNorm);
+    Norm("rms_norm", "x / sqrt(mean(x^2) + eps) * weight (none: 1)",
+         kRmsNormOperands, RunRmsNorm);
 constexpr OpDef kLayerNormOp = Norm(
     "layer_norm", "(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias",
     kLayerNormOperands, RunLayerNorm);
 constexpr OpDef kRmsNormQuantizeOp =
-    Rounded(kRmsNormOp, "rms_norm_quantize", "rms_norm, quantize_rows");
+    Rounded(kRmsNormOp, "rms_norm_quantize", kRmsNormQuantizeOperands,
+            "rms_norm, quantize_rows");
 constexpr OpDef kLayerNormQuantizeOp =
-    Rounded(kLayerNormOp, "layer_norm_quantize", "layer_norm, quantize_rows");
+    Rounded(kLayerNormOp, "layer_norm_quantize", kLayerNormOperands,
+            "layer_norm, quantize_rows");
 
 }  // namespace weft

@@ -31,7 +31,8 @@ void FuseNorm(const OpSchema& op, const OpSchema& rounded_op, Graph* graph) {
   ValueId x;
   NodeId norm;
   const auto is_norm = [&op](const Node& node) {
-    return node.Is(op) && node.attributes.As<NormAttributes>().heads == 1;
+    return node.Is(op) && node.inputs.size() > 1 &&
+           node.attributes.As<NormAttributes>().heads == 1;
   };
   const Pattern normed = Once(OpThat(is_norm, {Any(&x)}, &norm));
   const Pattern rounded = Op(kQuantizeRowsOp, {normed});

@@ -20,9 +20,19 @@ for argument; do
   esac
   set -- "$@" "$argument"
 done
-[ $targets = yes ] || set -- "$@" //...
 
 "$root/tools/install.sh"
+if [ $targets = no ]; then
+  # Tests and programs, not `//...`: a library that is named is compiled twice,
+  # the second time for a shared library that nobody wants.
+  programs=$(cd "$root" && bazel query --noshow_progress \
+    'kind("(binary|test) rule", //...) except attr(tags, "\bmanual\b", //...)' \
+    2>/dev/null </dev/null) || {
+    echo "tools/test.sh: cannot list the targets: see bazel query //..." >&2
+    exit 1
+  }
+  set -- "$@" $programs
+fi
 if [ $long = yes ]; then
   # Tagged `manual`, too, so that //... does not mean them.
   long_tests=$(cd "$root" && bazel query --noshow_progress \

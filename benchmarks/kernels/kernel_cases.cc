@@ -109,6 +109,7 @@ constexpr Template kTemplates[] = {
      "f32[T,$L]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = rms_norm(%x, $w) eps=1e-05 f32[T,$D]"},
+    {"plain", kX, "%1 = rms_norm(%x) eps=1e-05 f32[T,$D]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = layer_norm(%x, $w, $w) eps=1e-05 f32[T,$D]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",

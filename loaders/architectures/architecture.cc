@@ -27,11 +27,12 @@ constexpr int64_t kLargestContext = int64_t{1} << 20;
 constexpr float kLeastFactor = 1e-30f;
 constexpr float kLargestFactor = 1e30f;
 
-absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t asked) {
+absl::StatusOr<int64_t> ContextOf(const ModelConfig& config,
+                                  const ModelTraits& traits, int64_t asked) {
   if (asked == 0) {
-    // What is beyond the original context takes another rotation: not unasked.
+    // Beyond the original context longrope takes other factors: not unasked.
     const int64_t context = std::min(config.context_length, kDefaultContext);
-    return config.original_context_length > 0
+    return traits.longrope && config.original_context_length > 0
                ? std::min(context, config.original_context_length)
                : context;
   }
@@ -270,6 +271,26 @@ ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
   return OptionalRopeFactors(tensor);
 }
 
+double ModelBuilder::OptionalNumber(const std::string& tensor,
+                                    double otherwise) {
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Optional(tensor, std::vector<int64_t>{1});
+  if (!found.ok()) Fail(found.status());
+  // What is only described has no numbers (loaders/synthesize).
+  if (!found.ok() || *found == nullptr || (*found)->data.empty()) {
+    return otherwise;
+  }
+  float number;
+  DequantizeRow((*found)->type, (*found)->data.data(), &number, 1);
+  return number;
+}
+
+void ModelBuilder::Ignore(const std::string& tensor,
+                          std::vector<int64_t> dims) {
+  const absl::Status status = weights_.Optional(tensor, dims).status();
+  if (!status.ok()) Fail(status);
+}
+
 ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,
                                 int64_t columns, int64_t row) {
   absl::StatusOr<const GgufTensor*> found =
@@ -369,7 +390,8 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   }
   WEFT_ASSIGN_OR_RETURN(ModelConfig config,
                         ReadModelConfig(file, architecture->traits));
-  WEFT_ASSIGN_OR_RETURN(int64_t context, ContextOf(config, options.context));
+  WEFT_ASSIGN_OR_RETURN(int64_t context, ContextOf(config, architecture->traits,
+                                                   options.context));
   if (options.kv_type.last_block() >= config.block_count) {
     return absl::InvalidArgumentError(
         absl::StrCat("kv-type names a block that is not there: ",

@@ -21,12 +21,15 @@ ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x,
   return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
 }
 
-ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x) {
+ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                  Bias bias) {
   const int64_t d = m.config.embedding_length;
   const ValueId weight = m.Vector(name + ".weight", {d});
-  const ValueId bias = m.Vector(name + ".bias", {d});
+  const ValueId added = bias == Bias::kRequired
+                            ? m.Vector(name + ".bias", {d})
+                            : m.OptionalVector(name + ".bias", {d});
   m.Name(name);
-  return m.LayerNorm(x, weight, bias, AsWritten(m.config.norm_epsilon));
+  return m.LayerNorm(x, weight, added, AsWritten(m.config.norm_epsilon));
 }
 
 Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
@@ -34,20 +37,22 @@ Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
   const std::string blk = BlockPrefix(block);
   const int64_t d = c.embedding_length;
   Heads heads;
-  const int64_t count = c.Block(block).head_count;
-  const int64_t count_kv = c.Block(block).head_count_kv;
-  heads.q = m.Linear(blk + "attn_q", x, count * c.key_length, d, bias);
-  heads.k = m.Linear(blk + "attn_k", x, count_kv * c.key_length, d, bias);
-  heads.v = m.Linear(blk + "attn_v", x, count_kv * c.value_length, d, bias);
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t keys = b.head_count_kv * b.key_length;
+  const int64_t values = b.head_count_kv * b.value_length;
+  heads.q = m.Linear(blk + "attn_q", x, b.head_count * b.key_length, d, bias);
+  heads.k = m.Linear(blk + "attn_k", x, keys, d, bias);
+  heads.v = m.Linear(blk + "attn_v", x, values, d, bias);
   return heads;
 }
 
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
   const ModelConfig& c = m.config;
   const std::string blk = BlockPrefix(block);
-  const int64_t q = c.Block(block).head_count * c.key_length;
-  const int64_t k = c.Block(block).head_count_kv * c.key_length;
-  const int64_t v = c.Block(block).head_count_kv * c.value_length;
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t q = b.head_count * b.key_length;
+  const int64_t k = b.head_count_kv * b.key_length;
+  const int64_t v = b.head_count_kv * b.value_length;
   const ValueId all =
       m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
   Heads heads;
@@ -61,17 +66,19 @@ Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
 }
 
 Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads) {
-  const ModelConfig& c = m.config;
-  const double epsilon = AsWritten(c.norm_epsilon);
-  const auto norm = [&](const char* name, ValueId x, int64_t count) {
-    const std::string full = BlockPrefix(block) + name;
-    const ValueId weight = m.Vector(full + ".weight", {c.key_length});
-    m.Name(full);
-    return m.RmsNorm(x, weight, epsilon, count);
-  };
-  heads.q = norm("attn_q_norm", heads.q, c.Block(block).head_count);
-  heads.k = norm("attn_k_norm", heads.k, c.Block(block).head_count_kv);
+  const ModelConfig::PerBlock& b = m.config.Block(block);
+  heads.q = NormByHead(m, BlockPrefix(block) + "attn_q_norm", heads.q,
+                       b.head_count, b.key_length);
+  heads.k = NormByHead(m, BlockPrefix(block) + "attn_k_norm", heads.k,
+                       b.head_count_kv, b.key_length);
   return heads;
+}
+
+ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
+                   int64_t heads, int64_t length) {
+  const ValueId weight = m.Vector(name + ".weight", {length});
+  m.Name(name);
+  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon), heads);
 }
 
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
@@ -89,31 +96,43 @@ AttentionOptions DefaultAttention(const ModelConfig& config) {
   return options;
 }
 
-ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
-                        const AttentionOptions& chosen, Bias bias) {
-  const ModelConfig& c = m.config;
-  AttentionOptions options = chosen;
-  options.heads = c.Block(block).head_count;
-  const int64_t count_kv = c.Block(block).head_count_kv;
+Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads) {
+  const ModelConfig::PerBlock& b = m.config.Block(block);
   const std::string blk = BlockPrefix(block);
-  const ValueId key_state = m.KeyState(block, count_kv, c.key_length);
-  const ValueId value_state = m.ValueState(block, count_kv, c.value_length);
+  const ValueId key_state = m.KeyState(block, b.head_count_kv, b.key_length);
+  const ValueId value_state =
+      m.ValueState(block, b.head_count_kv, b.value_length);
+  Cache cache;
   m.Name(blk + "keys");
-  const ValueId keys = m.KvWrite(key_state, heads.k, m.positions, m.sequence);
+  cache.keys = m.KvWrite(key_state, heads.k, m.positions, m.sequence);
   m.Name(blk + "values");
-  const ValueId values =
-      m.KvWrite(value_state, heads.v, m.positions, m.sequence);
-  m.graph().AddOutput(blk + "keys", keys);
-  m.graph().AddOutput(blk + "values", values);
+  cache.values = m.KvWrite(value_state, heads.v, m.positions, m.sequence);
+  m.graph().AddOutput(blk + "keys", cache.keys);
+  m.graph().AddOutput(blk + "values", cache.values);
+  return cache;
+}
 
+ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
+               const AttentionOptions& chosen, Bias bias) {
+  const ModelConfig& c = m.config;
+  const ModelConfig::PerBlock& b = c.Block(block);
+  AttentionOptions options = chosen;
+  options.heads = b.head_count;
+  const std::string blk = BlockPrefix(block);
   const ValueId last = c.encoder ? m.last_positions : m.positions;
   m.Name(blk + "attention");
   const ValueId scores =
-      m.AttentionScores(heads.q, keys, last, m.sequence, options);
+      m.AttentionScores(q, cache.keys, last, m.sequence, options);
   const ValueId weights = m.Softmax(scores);
-  const ValueId mixed = m.AttentionValues(weights, values, last, m.sequence);
+  const ValueId mixed =
+      m.AttentionValues(weights, cache.values, last, m.sequence);
   return m.Linear(blk + "attn_output", mixed, c.embedding_length,
-                  options.heads * c.value_length, bias);
+                  b.head_count * b.value_length, bias);
+}
+
+ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
+                        const AttentionOptions& options, Bias bias) {
+  return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias);
 }
 
 ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up,
@@ -138,6 +157,17 @@ ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
   return m.Linear(blk + "ffn_down", Gated(m, gate, up, activation), d, f);
+}
+
+ValueId JoinedFeedForward(ModelBuilder& m, int64_t block, ValueId x) {
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = m.config.embedding_length;
+  const int64_t f = m.config.Block(block).feed_forward_length;
+  const ValueId both = m.Linear(blk + "ffn_up", x, 2 * f, d);
+  m.Name(blk + "ffn_act");
+  const ValueId gate = m.Silu(m.Slice(both, 0, f));
+  const ValueId hidden = m.Mul(gate, m.Slice(both, f, f));
+  return m.Linear(blk + "ffn_down", hidden, d, f);
 }
 
 ValueId EmbedTokens(ModelBuilder& m) {

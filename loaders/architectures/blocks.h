@@ -20,7 +20,8 @@ ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x);
 // Of rows of so many columns.
 ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x,
                 int64_t columns);
-ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x);
+ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                  Bias bias = Bias::kRequired);
 
 // Queries, keys and values: f32[T, heads * key_length] and so on.
 struct Heads {
@@ -37,6 +38,9 @@ Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x,
 // RMSNorm of every head by itself, by attn_q_norm and attn_k_norm, one weight
 // for all heads.
 Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads);
+// The same of one of the two, by `name`.weight.
+ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
+                   int64_t heads, int64_t length);
 
 // Queries and keys turned by their positions.
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
@@ -51,6 +55,14 @@ ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
                         const AttentionOptions& options,
                         Bias bias = Bias::kOptional);
 
+// Its two halves, for blocks that read what another one has written.
+struct Cache {
+  ValueId keys, values;
+};
+Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads);
+ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
+               const AttentionOptions& options, Bias bias = Bias::kOptional);
+
 // kClamped: clamped_gate with the numbers of gpt-oss.
 enum class Activation { kSilu, kGeluTanh, kClamped };
 
@@ -60,6 +72,8 @@ ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up, Activation activation);
 // ffn_down(activation(ffn_gate x) * ffn_up x).
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
                          Activation activation);
+// The same with SiLU by one product, ffn_up, whose first half is the gate.
+ValueId JoinedFeedForward(ModelBuilder& m, int64_t block, ValueId x);
 
 // The embedding of the tokens.
 ValueId EmbedTokens(ModelBuilder& m);

@@ -13,17 +13,6 @@
 namespace weft {
 namespace {
 
-ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
-  const std::string blk = BlockPrefix(block);
-  const int64_t d = m.config.embedding_length;
-  const int64_t f = m.config.Block(block).feed_forward_length;
-  const ValueId both = m.Linear(blk + "ffn_up", x, 2 * f, d);
-  m.Name(blk + "ffn_act");
-  const ValueId gate = m.Silu(m.Slice(both, 0, f));
-  const ValueId hidden = m.Mul(gate, m.Slice(both, f, f));
-  return m.Linear(blk + "ffn_down", hidden, d, f);
-}
-
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   constexpr char kLong[] = "rope_factors_long.weight";
@@ -49,7 +38,8 @@ void Build(ModelBuilder& m) {
     const ValueId attended = CachedAttention(
         m, block, RotateHeads(m, block, heads, rope), attention);
     x = Residual(m, blk + "attn_residual", attended, x);
-    const ValueId fed = FeedForward(m, block, RmsNorm(m, blk + "ffn_norm", x));
+    const ValueId fed =
+        JoinedFeedForward(m, block, RmsNorm(m, blk + "ffn_norm", x));
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));

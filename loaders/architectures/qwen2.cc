@@ -1,5 +1,9 @@
 // Qwen2 and Qwen2.5 (Yang et al. 2024, arXiv:2407.10671): LLaMA with biases on
 // queries, keys and values, and rotary pairs that lie half a head apart.
+//
+// Qwen2-VL and Qwen2.5-VL (Wang et al. 2024, arXiv:2409.12191) have it as their
+// text part: of the three positions that a picture's parts have, those of a
+// token of text are all the same, and the rotation by sections is this one.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 
@@ -29,5 +33,6 @@ void Build(ModelBuilder& m) {
 }  // namespace
 
 const Architecture kQwen2 = {"qwen2", ModelTraits(), Build};
+const Architecture kQwen2Vl = {"qwen2vl", ModelTraits(), Build};
 
 }  // namespace weft

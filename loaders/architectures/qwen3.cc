@@ -1,5 +1,7 @@
 // Qwen3 (Yang et al. 2025, arXiv:2505.09388): Qwen2 without biases, each head
-// of queries and keys normalised before it is rotated.
+// of queries and keys normalised before it is rotated. The text part of
+// Qwen3-VL (2025) is this too: its sections of rotation are interleaved, which
+// makes no difference to text.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 
@@ -29,5 +31,6 @@ void Build(ModelBuilder& m) {
 }  // namespace
 
 const Architecture kQwen3 = {"qwen3", ModelTraits(), Build};
+const Architecture kQwen3Vl = {"qwen3vl", ModelTraits(), Build};
 
 }  // namespace weft

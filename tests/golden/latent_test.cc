@@ -15,7 +15,7 @@
 #include "passes/pipeline.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
-#include "runtime/engine.h"
+#include "runtime/api/engine.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {

@@ -27,9 +27,6 @@ class Model {
     name_ = *file_.GetString("general.architecture");
     d_ = Key("embedding_length");
     heads_ = Key("attention.head_count");
-    kv_heads_ = Key("attention.head_count_kv", heads_);
-    head_ = Key("attention.key_length", d_ / heads_);
-    turned_ = Key("rope.dimension_count", head_);
     epsilon_ = Key("attention.layer_norm_rms_epsilon",
                    Key("attention.layer_norm_epsilon", 0));
     blocks_ = Key("block_count");
@@ -63,6 +60,32 @@ class Model {
     if (value == nullptr) return otherwise;
     if (value->ToBool().has_value()) return *value->ToBool();
     return *value->ToDouble();
+  }
+
+  // Of keys that may have a number for each block.
+  double Key(const std::string& key, int block, double otherwise) const {
+    const GgufValue* value = file_.FindValue(name_ + "." + key);
+    if (value == nullptr || !value->is_array()) return Key(key, otherwise);
+    double number = NAN;
+    value->ForEach([&](const GgufValue& element) {
+      number = element.ToBool().has_value() ? *element.ToBool()
+                                            : *element.ToDouble();
+      return block-- > 0;
+    });
+    return number;
+  }
+
+  size_t KvHeads(int block) const {
+    return Key("attention.head_count_kv", block, heads_);
+  }
+  size_t Head(int block) const {
+    const double head = Key("attention.key_length", d_ / heads_);
+    return Slides(block) ? Key("attention.key_length_swa", head) : head;
+  }
+  double Turned(int block) const {
+    if (name_ != "gemma4") return Key("rope.dimension_count", Head(block));
+    return Slides(block) ? Key("rope.dimension_count_swa", Head(block))
+                         : Key("rope.dimension_count", Head(block));
   }
 
   bool Has(const std::string& tensor) const {
@@ -125,26 +148,29 @@ class Model {
 
   // Queries or keys: by head, each with its own weights or all with the same,
   // or the whole row.
-  void NormHeads(const std::string& name, Row* x) {
+  void NormHeads(const std::string& name, size_t head, Row* x) {
     if (!Has(name + ".weight")) return;
     const size_t weights = Tensor(name + ".weight").numbers.size();
-    const size_t part = name_ == "olmo2" ? x->size() : head_;
+    const size_t part = name_ == "olmo2" ? x->size() : head;
     for (size_t begin = 0; begin < x->size(); begin += part) {
       NormPart(name, begin, part, weights > part ? begin : 0, x);
     }
   }
 
   // How many radians pair i turns per position.
-  double Frequency(size_t i, bool slides) {
+  double Frequency(size_t i, int block) {
+    const bool slides = Slides(block);
+    const double turned = Turned(block);
     const double original =
         Key("rope.scaling.original_context_length", Key("context_length"));
     double base = Key("rope.freq_base", 10000);
     double factor = Key("rope.scaling.factor", 1);
-    if (name_ == "gemma3" && slides) {
+    if ((name_ == "gemma3" || name_ == "gemma4") && slides) {
       base = 10000;
       factor = 1;
     }
-    double frequency = std::pow(base, -2.0 * i / turned_);
+    double frequency = std::pow(base, -2.0 * i / turned);
+    if (name_ == "gemma4" && slides) return frequency;
     for (const char* table :
          {"rope_freqs.weight", "rope_factors_short.weight"}) {
       if (Has(table)) frequency /= Tensor(table).numbers[i];
@@ -152,11 +178,11 @@ class Model {
     if (!Yarn()) return frequency / factor;
     // Turns within the original context: from 32 on as it was, below 1 scaled.
     const auto pair = [&](double turns) {
-      return turned_ * std::log(original / (turns * 2 * M_PI)) /
+      return turned * std::log(original / (turns * 2 * M_PI)) /
              (2 * std::log(base));
     };
     const double low = std::max(0.0, std::floor(pair(32)));
-    const double high = std::min(turned_ - 1.0, std::ceil(pair(1)));
+    const double high = std::min(turned - 1.0, std::ceil(pair(1)));
     const double kept =
         1 - std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
     return frequency / factor * (1 - kept) + frequency * kept;
@@ -169,19 +195,33 @@ class Model {
 
   double Magnitude() const {
     const double factor = Key("rope.scaling.attn_factor", 1);
-    return Yarn() ? factor * (1 + 0.1 * std::log(Key("rope.scaling.factor")))
-                  : factor;
+    if (!Yarn()) return factor;
+    const double log = 0.1 * std::log(Key("rope.scaling.factor"));
+    return factor * (1 + log) /
+           (1 + Key("rope.scaling.yarn_log_multiplier", 0) * log);
   }
 
-  void Turn(size_t position, bool slides, Row* x) {
-    if (name_ == "gpt2") return;
-    const bool neighbours = name_ == "llama" || name_ == "granite";
-    const size_t half = turned_ / 2;
-    for (size_t begin = 0; begin < x->size(); begin += head_) {
+  // Blocks that know no positions.
+  bool Turns(int block) const {
+    if (name_ == "smollm3") return block % 4 != 3;
+    if (name_ == "cohere2") return Slides(block);
+    if (name_ == "exaone4") {
+      return Slides(block) || std::isnan(Key("attention.sliding_window"));
+    }
+    return name_ != "gpt2";
+  }
+
+  void Turn(size_t position, int block, Row* x) {
+    if (!Turns(block)) return;
+    const bool neighbours = name_ == "llama" || name_ == "granite" ||
+                            name_ == "mistral3" || name_ == "smollm3" ||
+                            name_ == "cohere2" || name_ == "glm4";
+    const size_t half = Turned(block) / 2;
+    for (size_t begin = 0; begin < x->size(); begin += Head(block)) {
       for (size_t i = 0; i < half; ++i) {
         double& a = (*x)[begin + (neighbours ? 2 * i : i)];
         double& b = (*x)[begin + (neighbours ? 2 * i + 1 : i + half)];
-        const double angle = position * Frequency(i, slides);
+        const double angle = position * Frequency(i, block);
         const double turned =
             Magnitude() * (a * std::cos(angle) - b * std::sin(angle));
         b = Magnitude() * (a * std::sin(angle) + b * std::cos(angle));
@@ -193,19 +233,36 @@ class Model {
   bool Slides(int block) const {
     if (name_ == "gemma2") return block % 2 == 0;
     if (name_ == "gemma3") return block % 6 != 5;
+    if (name_ == "gemma4") {
+      const double period = Key("attention.sliding_window_pattern", block, 0);
+      return period > 1 ? block % static_cast<int>(period) != period - 1
+                        : period == 1;
+    }
+    if (name_ == "cohere2" || name_ == "exaone4") {
+      return block % 4 != 3 && !std::isnan(Key("attention.sliding_window"));
+    }
     return name_ == "phi3";
   }
 
-  double ScoreScale() const {
+  double ScoreScale(size_t position, int block) const {
     if (name_ == "granite") return Key("attention.scale");
+    if (name_ == "gemma4") return 1;
+    if (name_ == "mistral3") {
+      const double original =
+          Key("rope.scaling.original_context_length", Key("context_length"));
+      return (1 + Key("attention.temperature_scale", 0) *
+                      std::log(1 + std::floor(position / original))) /
+             std::sqrt(Head(block));
+    }
     const bool largest = (name_ == "gemma2" && blocks_ == 46) ||
                          (name_ == "gemma3" && blocks_ == 62);
-    return 1 / std::sqrt(largest ? d_ / heads_ : head_);
+    return 1 / std::sqrt(largest ? d_ / heads_ : Head(block));
   }
 
   Row Attention(int block, size_t position, const Row& x) {
     const std::string blk = absl::StrCat("blk.", block, ".");
-    const size_t head = head_, heads = heads_, kv_heads = kv_heads_;
+    const size_t head = Head(block), heads = heads_, kv_heads = KvHeads(block);
+    const int cache = CacheOf(block);
     Row q, k, v;
     if (Has(blk + "attn_qkv.weight")) {
       const Row all = Times(blk + "attn_qkv", x);
@@ -214,15 +271,20 @@ class Model {
       v.assign(all.end() - kv_heads * head, all.end());
     } else {
       q = Times(blk + "attn_q", x);
-      k = Times(blk + "attn_k", x);
-      v = Times(blk + "attn_v", x);
+      if (cache == block) {
+        k = Times(blk + "attn_k", x);
+        v = Has(blk + "attn_v.weight") ? Times(blk + "attn_v", x) : k;
+      }
     }
-    NormHeads(blk + "attn_q_norm", &q);
-    NormHeads(blk + "attn_k_norm", &k);
-    Turn(position, Slides(block), &q);
-    Turn(position, Slides(block), &k);
-    keys_[block].push_back(k);
-    values_[block].push_back(v);
+    NormHeads(blk + "attn_q_norm", head, &q);
+    Turn(position, block, &q);
+    if (cache == block) {
+      NormHeads(blk + "attn_k_norm", head, &k);
+      Turn(position, block, &k);
+      if (name_ == "gemma4") v = UnitHeads(v, head);
+      keys_[block].push_back(k);
+      values_[block].push_back(v);
+    }
     const double cap = Key("attn_logit_softcapping", 0);
     const size_t window =
         Slides(block) ? Key("attention.sliding_window", 1e9) : 1e9;
@@ -235,19 +297,43 @@ class Model {
         if (position - p >= window) continue;
         double score = 0;
         for (size_t i = 0; i < head; ++i) {
-          score += q[h * head + i] * keys_[block][p][at + i];
+          score += q[h * head + i] * keys_[cache][p][at + i];
         }
-        score *= ScoreScale();
+        score *= ScoreScale(position, block);
         if (cap > 0) score = cap * std::tanh(score / cap);
         sum += weights[p] = std::exp(score);
       }
       for (size_t p = 0; p <= position; ++p) {
         for (size_t i = 0; i < head; ++i) {
-          mixed[h * head + i] += weights[p] / sum * values_[block][p][at + i];
+          mixed[h * head + i] += weights[p] / sum * values_[cache][p][at + i];
         }
       }
     }
     return Times(blk + "attn_output", mixed);
+  }
+
+  // The block whose keys and values this one reads: the last of its kind that
+  // has its own.
+  int CacheOf(int block) const {
+    const int own = blocks_ - Key("attention.shared_kv_layers", 0);
+    if (block < own) return block;
+    int cache = own - 1;
+    while (Slides(cache) != Slides(block)) --cache;
+    return cache;
+  }
+
+  // Each part of so many elements divided by its root mean square.
+  Row UnitHeads(Row x, size_t part) const {
+    for (size_t begin = 0; begin < x.size(); begin += part) {
+      double square = 0;
+      for (size_t i = 0; i < part; ++i) {
+        square += x[begin + i] * x[begin + i] / part;
+      }
+      for (size_t i = 0; i < part; ++i) {
+        x[begin + i] /= std::sqrt(square + epsilon_);
+      }
+    }
+    return x;
   }
 
   double Activate(double x) const {
@@ -260,7 +346,7 @@ class Model {
     Row up = Times(blk + "ffn_up", x);
     if (name_ == "gpt2") {
       for (double& e : up) e = Activate(e);
-    } else if (name_ == "phi3") {
+    } else if (name_ == "phi3" || name_ == "glm4") {
       const size_t half = up.size() / 2;
       for (size_t i = 0; i < half; ++i) up[i] = Activate(up[i]) * up[half + i];
       up.resize(half);
@@ -278,6 +364,33 @@ class Model {
     for (size_t i = 0; i < y.size(); ++i) (*x)[i] += scale * y[i];
   }
 
+  // What Gemma's smaller models tell each block of a token.
+  Row TokenPerBlock(int32_t token, const Row& x) {
+    const size_t n = Key("embedding_length_per_layer_input", 0);
+    if (n == 0) return {};
+    Row told = Times("per_layer_model_proj", x);
+    for (size_t i = 0; i < told.size(); ++i) told[i] /= std::sqrt(d_);
+    for (size_t at = 0; at < told.size(); at += n) {
+      NormPart("per_layer_proj_norm", at, n, 0, &told);
+    }
+    const Matrix& table = Tensor("per_layer_token_embd.weight");
+    for (size_t i = 0; i < told.size(); ++i) {
+      told[i] += table.numbers[token * told.size() + i] * std::sqrt(n);
+      told[i] /= std::sqrt(2);
+    }
+    return told;
+  }
+
+  void AddToken(int block, const Row& told, Row* x) {
+    if (told.empty()) return;
+    const std::string blk = absl::StrCat("blk.", block, ".");
+    Row gate = Times(blk + "inp_gate", *x);
+    for (size_t i = 0; i < gate.size(); ++i) {
+      gate[i] = Activate(gate[i]) * told[block * gate.size() + i];
+    }
+    AddTo(x, blk + "post_norm", Times(blk + "proj", gate));
+  }
+
   Row Step(int32_t token, size_t position) {
     Row x(d_);
     for (size_t i = 0; i < x.size(); ++i) {
@@ -287,22 +400,34 @@ class Model {
         x[i] += Tensor("position_embd.weight").numbers[position * x.size() + i];
       }
     }
+    const Row told = TokenPerBlock(token, x);
     for (int block = 0; block < blocks_; ++block) {
       const std::string blk = absl::StrCat("blk.", block, ".");
+      // The name that these files have for the norm before the network.
+      const bool seed_oss = name_ == "seed_oss";
       const Row before =
           Has(blk + "attn_norm.weight") ? Norm(blk + "attn_norm", x) : x;
-      AddTo(&x, blk + "post_attention_norm",
+      AddTo(&x, seed_oss ? "" : blk + "post_attention_norm",
             Attention(block, position, before));
       Row between = before;  // of the parallel residual
       if (Has(blk + "ffn_norm.weight")) between = Norm(blk + "ffn_norm", x);
-      if (name_ == "olmo2") between = x;
+      if (seed_oss) between = Norm(blk + "post_attention_norm", x);
+      if (name_ == "olmo2" || name_ == "exaone4") between = x;
       AddTo(&x, blk + "post_ffw_norm", FeedForward(blk, between));
+      AddToken(block, told, &x);
+      if (Has(blk + "layer_output_scale.weight")) {
+        for (double& e : x) {
+          e *= Tensor(blk + "layer_output_scale.weight").numbers[0];
+        }
+      }
     }
     Row logits = Times(Has("output.weight") ? "output" : "token_embd",
                        Norm("output_norm", x));
-    const double cap = Key("final_logit_softcapping", 0);
+    const double cap =
+        Key("final_logit_softcapping", name_ == "gemma4" ? 30 : 0);
+    const double scale = Key("logit_scale", 1);
     for (double& logit : logits) {
-      logit /= Key("logit_scale", 1);
+      logit *= name_ == "cohere2" ? scale : 1 / scale;
       if (cap > 0) logit = cap * std::tanh(logit / cap);
     }
     return logits;
@@ -310,7 +435,7 @@ class Model {
 
   const GgufFile file_;
   std::string name_;
-  double d_, heads_, kv_heads_, head_, turned_, epsilon_, blocks_;
+  double d_, heads_, epsilon_, blocks_;
   bool gemma_;
   std::map<std::string, Matrix> tensors_;
   // [block][position]

@@ -52,6 +52,7 @@ const char* const kLegal[] = {
     "%9 = rms_norm(%3, $v64) eps=1e-05 f32[T,64]",
     "%9 = rms_norm(%3, $v8) eps=1e-05 heads=8 f32[T,64]",
     "%9 = rms_norm(%3, $v64) eps=1e-05 heads=8 f32[T,64]",
+    "%9 = rms_norm(%3) eps=1e-05 heads=8 f32[T,64]",
     "%9 = layer_norm(%3, $v64, $v64) eps=1e-05 f32[T,64]",
     "%9 = layer_norm(%3, $v64) eps=1e-05 f32[T,64]",
     "%9 = layer_norm(%3, $v8, $v8) eps=1e-05 heads=8 f32[T,64]",
@@ -72,6 +73,8 @@ const char* const kLegal[] = {
     "%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 f32[T,2,S]",
     "%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 softcap=50.0 "
     "window=4 f32[T,2,S]",
+    "%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 temperature=0.1 "
+    "temperature_offset=1 temperature_period=8192 f32[T,2,S]",
     "%9 = softmax(%8) f32[T,4,S]",
     "%9 = attention_values(%8, %7, %1, %2) f32[T,128]",
     "%9 = attention_values(%8, %6, %1, %2) f32[T,128]",
@@ -233,6 +236,12 @@ const Case kWrong[] = {
     {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 softcap=-1.0 "
      "f32[T,2,S]",
      "attribute softcap: is -1, want a finite number of at least 0"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 "
+     "temperature=-0.1 f32[T,2,S]",
+     "attribute temperature: is -0.1, want a finite number of at least 0"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 "
+     "temperature=0.1 temperature_period=0 f32[T,2,S]",
+     "attribute temperature_period: is 0, want an integer from 1"},
     {"%9 = attention_values(%3, %7, %1, %2) f32[T,64]",
      "attention_values: weights are [T,64], want [T,H,S]"},
     {"%9 = attention_values(%8, %3, %1, %2) f32[T,128]",

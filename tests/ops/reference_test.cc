@@ -62,6 +62,17 @@ TEST(ReferenceTest, RmsNormDividesByTheRootOfTheMeanSquare) {
               ElementsAre(3, 8, 0, 0));
 }
 
+TEST(ReferenceTest, RmsNormNeedsNoWeight) {
+  EXPECT_THAT(ReferenceRun(R"(
+    %0 = input x f32[T,4]
+    %1 = rms_norm(%0) eps=12.5 heads=2 f32[T,4]
+    output y = %1)",
+                           kBounds)
+                  .Set<float>("x", {3, 4, 5, 0, 0, 0, 0, -5})
+                  .Run("y"),
+              ElementsAre(0.6f, 0.8f, 1, 0, 0, 0, 0, -1));
+}
+
 TEST(ReferenceTest, LayerNormCentresScalesAndShifts) {
   // 1 and 3: mean 2, variance 1; with eps 3 the root is 2.
   EXPECT_THAT(ReferenceRun(R"(

@@ -134,6 +134,7 @@ class Maker {
 
   // Queries or keys, each head by itself.
   ValueId NormHeads(ValueId x, int64_t heads) {
+    if (Chance(20)) return build_.RmsNorm(x, kNone, 1e-6, heads);
     const ValueId weight = Vector(Chance(50) ? Width(x) : Width(x) / heads);
     Named();
     return Chance(60) ? build_.RmsNorm(x, weight, 1e-6, heads)
@@ -294,6 +295,10 @@ class Maker {
     options.scale = 1 / std::sqrt(static_cast<double>(key_dim));
     if (Chance(30)) options.window = 1 + Below(kContext);
     if (Chance(20)) options.softcap = 2;
+    if (Chance(20)) {
+      options.temperature = 0.3;
+      options.temperature_period = 1 + Below(8);
+    }
     Named();
     const ValueId scores =
         build_.AttentionScores(q, keys, positions_, sequence_, options);

@@ -4,6 +4,8 @@
 // `window` of them:
 //   score[p] = scale * sum over d of q[d] * k[p, d]
 //   with a softcap: score[p] = softcap * tanh(score[p] / softcap)
+//   with a temperature: q is multiplied by a number that grows with the row's
+//   position, and rounded, first
 //   y = sum over p of softmax(score)[p] * v[p]
 // Query head h reads KV head h / (heads / kv_heads). Values may be what keys
 // begin with (multi-head latent attention: DeepSeek-AI 2024, arXiv:2405.04434):
@@ -54,6 +56,10 @@ struct AttentionArgs {
   // `values` is a state of keys: a value is the first value_dim numbers of a
   // key of key_dim.
   bool values_are_keys = false;
+  // See AttentionAttributes; 0: none.
+  double temperature = 0;
+  int64_t temperature_period = 1;
+  int64_t temperature_offset = 0;
 };
 
 // Rows of one block: up to 96 query rows share each key and value that is read.

@@ -204,12 +204,14 @@ class PairProducts {
       uint32_t* packed = Queries(run, begin);
       for (int64_t r = 0; r < rows; ++r) {
         const float* q = QueryOf(run, begin + r);
+        const F32x16 factor = Splat(Temperature(run, begin + r));
         for (int64_t d = 0; d < args.key_dim; d += 32) {
           const int64_t left = args.key_dim - d;
-          const F32x16 low = LoadPart(q + d, left < 16 ? left : 16);
+          const F32x16 low = LoadPart(q + d, left < 16 ? left : 16) * factor;
           const F32x16 high =
-              left > 16 ? LoadPart(q + d + 16, left < 32 ? left - 16 : 16)
-                        : F32x16{};
+              left > 16
+                  ? LoadPart(q + d + 16, left < 32 ? left - 16 : 16) * factor
+                  : F32x16{};
           uint32_t pairs[16];
           _mm512_storeu_si512(pairs, (__m512i)_mm512_cvtne2ps_pbh(high, low));
           for (int64_t i = 0; 2 * i < left && i < 16; ++i) {

@@ -24,6 +24,9 @@ AttentionArgs ScoresSizesOf(const NodeView& view) {
   args.scale = static_cast<float>(attention.scale);
   args.window = attention.window;
   args.softcap = static_cast<float>(attention.softcap);
+  args.temperature = attention.temperature;
+  args.temperature_period = attention.temperature_period;
+  args.temperature_offset = attention.temperature_offset;
   return args;
 }
 

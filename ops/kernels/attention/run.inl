@@ -155,6 +155,17 @@ WEFT_INLINE const float* QueryOf(const Run& run, int64_t row) {
          HeadOf(run, row) * args.key_dim;
 }
 
+// What a query row is multiplied by.
+WEFT_INLINE float Temperature(const Run& run, int64_t row) {
+  const AttentionArgs& args = *run.args;
+  if (args.temperature == 0) return 1.0f;
+  const int64_t periods =
+      (run.position[row] + args.temperature_offset) / args.temperature_period;
+  return static_cast<float>(
+      1.0 + args.temperature *
+                __builtin_log(1.0 + static_cast<double>(periods)));
+}
+
 WEFT_INLINE void PackQueries(const Run& run) {
   const AttentionArgs& args = *run.args;
   for (int64_t tile = 0; tile < Tiles(run); ++tile) {
@@ -163,7 +174,10 @@ WEFT_INLINE void PackQueries(const Run& run) {
     float* packed = run.q + begin * args.key_dim;
     for (int64_t r = 0; r < rows; ++r) {
       const float* q = QueryOf(run, begin + r);
-      for (int64_t d = 0; d < args.key_dim; ++d) packed[d * rows + r] = q[d];
+      const float factor = Temperature(run, begin + r);
+      for (int64_t d = 0; d < args.key_dim; ++d) {
+        packed[d * rows + r] = q[d] * factor;
+      }
     }
   }
 }

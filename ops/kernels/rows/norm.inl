@@ -26,8 +26,14 @@ void RmsNorm(const NormArgs& args, int64_t begin, int64_t end) {
     for (int64_t head = 0; head < args.heads; ++head) {
       const float* x = RowOf(args.x, row) + head * args.columns;
       float* y = RowOf(args.y, row) + head * args.columns;
-      const float* weight = args.weight + head * args.weight_step;
       const F32x16 inverse = Splat(InverseRms(x, args.columns, args.epsilon));
+      if (args.weight == nullptr) {
+        ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+          StoreLanes(y + i, LoadLanes(x + i, lanes) * inverse, lanes);
+        });
+        continue;
+      }
+      const float* weight = args.weight + head * args.weight_step;
       ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
         const F32x16 normed = LoadLanes(x + i, lanes) * inverse;
         StoreLanes(y + i, normed * LoadLanes(weight + i, lanes), lanes);

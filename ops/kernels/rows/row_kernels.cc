@@ -46,6 +46,7 @@ class NormNode : public RowNode {
       : eps_(static_cast<float>(NormOf(view.node).eps)),
         quantize_(view.output(0).type.dtype == DType::kQ8Rows),
         heads_(NormOf(view.node).heads),
+        weight_(view.node.inputs.size() > 1),
         bias_(view.node.inputs.size() > 2),
         run_(kernel.run) {}
 
@@ -55,9 +56,11 @@ class NormNode : public RowNode {
     args.x = Rows(call.inputs[0]);
     args.heads = heads_;
     args.columns = call.inputs[0].columns / heads_;
-    args.weight = static_cast<const float*>(call.inputs[1].data);
+    if (weight_) args.weight = static_cast<const float*>(call.inputs[1].data);
     if (bias_) args.bias = static_cast<const float*>(call.inputs[2].data);
-    if (call.inputs[1].columns > args.columns) args.weight_step = args.columns;
+    if (weight_ && call.inputs[1].columns > args.columns) {
+      args.weight_step = args.columns;
+    }
     args.epsilon = eps_;
     args.rows = call.inputs[0].rows;
     if (quantize_) {
@@ -72,7 +75,7 @@ class NormNode : public RowNode {
   float eps_;
   bool quantize_;
   int64_t heads_;
-  bool bias_;
+  bool weight_, bias_;
   RowFunction<NormArgs> run_;
 };
 

@@ -21,9 +21,13 @@ namespace weft {
 struct AttentionVariant {
   int64_t window;
   float softcap;
+  double temperature;
+  int64_t temperature_period = 1;
+  int64_t temperature_offset = 0;
 };
 constexpr AttentionVariant kAttentionVariants[] = {
-    {0, 0}, {1, 0}, {7, 0}, {64, 3.0f}, {70, 0}, {0, 0.5f}};
+    {0, 0, 0},  {1, 0, 0},    {7, 0, 0},       {64, 3.0f, 0},
+    {70, 0, 0}, {0, 0.5f, 0}, {0, 0, 0.3, 16}, {64, 3.0f, 0.1, 30, 1}};
 
 struct AttentionShape {
   KvType type;
@@ -104,7 +108,10 @@ struct Problem {
             scores == nullptr ? nullptr : scores->data(),
             columns,
             variant.window,
-            variant.softcap};
+            variant.softcap,
+            variant.temperature,
+            variant.temperature_period,
+            variant.temperature_offset};
   }
 
   int64_t Items() const {
@@ -174,7 +181,10 @@ struct Problem {
              keys.Get(sequence[static_cast<size_t>(row)], position,
                       head / (shape.heads / shape.kv_heads), d);
     }
-    sum *= scale;
+    const int64_t periods =
+        (positions[static_cast<size_t>(row)] + variant.temperature_offset) /
+        variant.temperature_period;
+    sum *= scale * (1 + variant.temperature * std::log(1.0 + periods));
     const float cap = variant.softcap;
     return cap > 0 ? cap * std::tanh(sum / cap) : sum;
   }
