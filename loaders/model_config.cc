@@ -690,6 +690,10 @@ class ConfigReader {
     const std::string key = Key("expert_weights_norm");
     if (const GgufValue* value = file_.FindValue(key)) {
       config_.expert_weights_norm = value->ToBool();
+      const std::optional<int64_t> number = value->ToInt();
+      if (number == 0 || number == 1) {
+        config_.expert_weights_norm = *number == 1;
+      }
       if (!config_.expert_weights_norm.has_value()) {
         return file_.BadValue(key, value->Print(), "true or false");
       }
