@@ -288,7 +288,18 @@ void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
 
 absl::StatusOr<SynthesizeReport> SynthesizeModel(
     const SynthesizeOptions& options, const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(options.shape));
+  WEFT_ASSIGN_OR_RETURN(ModelShape shape, FindModelShape(options.shape));
+  if (options.blocks < 0 || options.blocks > shape.block_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("blocks: is ", options.blocks, ": ", options.shape,
+                     " has 1 to ", shape.block_count));
+  }
+  if (options.blocks > 0) {
+    shape.block_count = options.blocks;
+    for (auto& [key, numbers] : shape.block_keys) {
+      numbers.resize(options.blocks);
+    }
+  }
   WEFT_ASSIGN_OR_RETURN(
       QuantizationMix mix,
       QuantizationMix::Parse(options.type, options.tensor_types));

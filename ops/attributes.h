@@ -71,6 +71,9 @@ struct AttentionAttributes {
   double scale = 1;    // of scores
   int64_t window = 0;  // positions that a row sees, its own the last; 0: all
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  // Positions come in chunks of so many, from 0 on, and a row sees those of its
+  // own; 0: all.
+  int64_t chunk = 0;
   int64_t value_dim = 0;  // attention: as ValuesAttributes
   // Above 0: scores of a row at position p are multiplied by 1 + temperature *
   // ln(1 + floor((p + temperature_offset) / temperature_period)), before a cap

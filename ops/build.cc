@@ -86,7 +86,11 @@ ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
   return Node(kAttentionScoresOp, {q, keys, positions, sequence}, options);
 }
 
-ValueId GraphBuilder::Softmax(ValueId x) { return Node(kSoftmaxOp, {x}); }
+ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
+  std::vector<ValueId> inputs = {x};
+  if (sinks != kNone) inputs.push_back(sinks);
+  return Node(kSoftmaxOp, std::move(inputs));
+}
 
 ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
                                       ValueId positions, ValueId sequence,

@@ -63,7 +63,8 @@ class GraphBuilder {
                   ValueId sequence);
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
                           ValueId sequence, const AttentionOptions& options);
-  ValueId Softmax(ValueId x);
+  // `sinks` (a number more for each head, gone from the result) may be kNone.
+  ValueId Softmax(ValueId x, ValueId sinks = kNone);
   // `value_dim` of keys that are values too; 0: all of each.
   ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
                           ValueId sequence, int64_t value_dim = 0);

@@ -29,11 +29,11 @@ void WeightSource::Add(const ValueType& type, const uint8_t* data) {
 }
 
 void WeightSource::AddSlice(const ValueType& type, const uint8_t* data,
-                            const SliceRowsAttributes& slice) {
+                            int64_t parts, int64_t begin, int64_t size) {
   row_bytes_ = RowBytes(type.dtype, RowElementsOf(type));
-  const int64_t part_rows = type.shape[0].value / slice.parts;
-  for (int64_t part = 0; part < slice.parts; ++part) {
-    AddRows(data + (part * part_rows + slice.begin) * row_bytes_, slice.size);
+  const int64_t part_rows = type.shape[0].value / parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    AddRows(data + (part * part_rows + begin) * row_bytes_, size);
   }
 }
 
@@ -42,25 +42,26 @@ DType WeightSource::TransposedType(DType type) {
 }
 
 void WeightSource::SetTransposed(const ValueType& type, const uint8_t* data,
-                                 const SliceRowsAttributes& slice) {
-  transposed_ = {type, data, slice};
+                                 int64_t parts, int64_t begin,
+                                 int64_t size) {
+  transposed_ = {type, data, parts, begin, size};
 }
 
 std::vector<uint8_t> WeightSource::TransposedRows() const {
-  const auto& [type, data, slice] = transposed_;
-  const int64_t part_rows = type.shape[0].value / slice.parts;
+  const auto& [type, data, parts, begin, size] = transposed_;
+  const int64_t part_rows = type.shape[0].value / parts;
   const int64_t columns = type.shape[1].value;
   const int64_t row_bytes = RowBytes(type.dtype, columns);
   const DType to = TransposedType(type.dtype);
-  std::vector<uint8_t> rows(RowBytes(to, slice.parts * slice.size * columns));
+  std::vector<uint8_t> rows(RowBytes(to, parts * size * columns));
   std::vector<float> row(columns);
-  for (int64_t r = 0; r < slice.parts * slice.size; ++r) {
-    const int64_t part = r / slice.size, place = r % slice.size;
+  for (int64_t r = 0; r < parts * size; ++r) {
+    const int64_t part = r / size, place = r % size;
     DequantizeRow(type.dtype,
-                  data + (part * part_rows + slice.begin + place) * row_bytes,
+                  data + (part * part_rows + begin + place) * row_bytes,
                   row.data(), columns);
     for (int64_t k = 0; k < columns; ++k) {
-      const int64_t at = (part * columns + k) * slice.size + place;
+      const int64_t at = (part * columns + k) * size + place;
       if (to == DType::kF32) {
         std::memcpy(rows.data() + at * 4, &row[k], 4);
         continue;

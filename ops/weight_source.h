@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/attributes.h"
 
 namespace weft {
 
@@ -14,14 +13,14 @@ class WeightSource {
   // Rows below those added before. All parts have one type and row length;
   // `data` is row after row and must outlive this.
   void Add(const ValueType& type, const uint8_t* data);
-  // Some rows of each part of such a weight (slice_rows).
-  void AddSlice(const ValueType& type, const uint8_t* data,
-                const SliceRowsAttributes& slice);
+  // Rows begin .. begin + size - 1 of each of the equal parts of such a weight.
+  void AddSlice(const ValueType& type, const uint8_t* data, int64_t parts,
+                int64_t begin, int64_t size);
 
   // The columns of such rows of each part as rows (transpose_rows): made when
   // they are packed, beside which nothing else is added.
-  void SetTransposed(const ValueType& type, const uint8_t* data,
-                     const SliceRowsAttributes& slice);
+  void SetTransposed(const ValueType& type, const uint8_t* data, int64_t parts,
+                     int64_t begin, int64_t size);
   // The type of a weight of `type` whose rows are turned into columns.
   // Quantised types have blocks along rows: of these the numbers are kept in
   // F16.
@@ -45,7 +44,7 @@ class WeightSource {
   struct Transposed {
     ValueType type;
     const uint8_t* data = nullptr;  // null: there is none
-    SliceRowsAttributes slice;
+    int64_t parts, begin, size;
   };
   Transposed transposed_;
   struct Part {

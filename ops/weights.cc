@@ -117,10 +117,13 @@ void RunWeightOp(const ReferenceCall& call) {
   for (size_t i = 0; i < call.node.inputs.size(); ++i) {
     const ValueType& type = call.input_type(static_cast<int>(i));
     const auto* data = static_cast<const uint8_t*>(call.inputs[i].data);
-    if (call.node.Is(kTransposeRowsOp)) {
-      source.SetTransposed(type, data, call.attributes<SliceRowsAttributes>());
-    } else if (call.node.Is(kSliceRowsOp)) {
-      source.AddSlice(type, data, call.attributes<SliceRowsAttributes>());
+    if (call.node.Is(kSliceRowsOp) || call.node.Is(kTransposeRowsOp)) {
+      const auto slice = call.attributes<SliceRowsAttributes>();
+      if (call.node.Is(kSliceRowsOp)) {
+        source.AddSlice(type, data, slice.parts, slice.begin, slice.size);
+      } else {
+        source.SetTransposed(type, data, slice.parts, slice.begin, slice.size);
+      }
     } else {
       source.Add(type, data);
     }

@@ -45,10 +45,12 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
     const Value& weight = graph.value(whole);
     if (weight.data.bytes.empty()) return false;
     const auto slice = producer->attributes.As<SliceRowsAttributes>();
+    const uint8_t* data = weight.data.bytes.data();
     if (producer->Is(kSliceRowsOp)) {
-      source->AddSlice(weight.type, weight.data.bytes.data(), slice);
+      source->AddSlice(weight.type, data, slice.parts, slice.begin, slice.size);
     } else {
-      source->SetTransposed(weight.type, weight.data.bytes.data(), slice);
+      source->SetTransposed(weight.type, data, slice.parts, slice.begin,
+                            slice.size);
     }
     parts->push_back(weight.data);
     return true;

@@ -36,9 +36,23 @@ constexpr char kExperts[] =
 // Two heads.
 constexpr char kHeads[] =
     "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n%x = input x f32[T,$BOTH]\n";
+constexpr char kBiasedExperts[] =
+    "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n$bias = weight f32[$TWICE]\n"
+    "%x = input x f32[T,$D]\n%router = input router f32[T,2]\n"
+    "%1, %2 = top_k(%router) k=1 normalize=0 i32[T,1], f32[T,1]\n";
+// What a product gives for two experts of each row.
+constexpr char kOfExperts[] =
+    "$w = weight f32[$TWICE]\n%x = input x f32[T,$TWICE]\n"
+    "%router = input router f32[T,2]\n"
+    "%1, %2 = top_k(%router) k=2 normalize=0 i32[T,2], f32[T,2]\n";
 constexpr char kScores[] = "%p = input p f32[T,$H,S]\n";
 constexpr char kAttention[] =
     "%q = input q f32[T,$Q]\n%p = input p f32[T,$H,S]\n"
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%k = state keys $TYPE[S,$G,$E]{keys}\n"
+    "%v = state values $TYPE[S,$G,$E]{values}\n";
+constexpr char kSinks[] =
+    "$sinks = weight f32[$H]\n%q = input q f32[T,$Q]\n"
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
     "%k = state keys $TYPE[S,$G,$E]{keys}\n"
     "%v = state values $TYPE[S,$G,$E]{values}\n";
@@ -82,6 +96,17 @@ constexpr Template kTemplates[] = {
      "%3 = quantize_rows(%x) q8r[T,$D]\n"
      "%4 = fused_expert_matmul(%3, $w, %1) epilogue=\"silu_gate_quantize\" "
      "experts=2 q8r[T,$HALF]"},
+    {"clamped", kBiasedExperts,
+     "%3 = fused_expert_matmul(%x, $w, %1, $bias) epilogue=\"clamped_gate\" "
+     "experts=2 limit=7.0 slope=1.702 f32[T,$HALF]"},
+    {"clamped", kBiasedExperts,
+     "%3 = quantize_rows(%x) q8r[T,$D]\n"
+     "%4 = fused_expert_matmul(%3, $w, %1, $bias) "
+     "epilogue=\"clamped_gate_quantize\" experts=2 limit=7.0 slope=1.702 "
+     "q8r[T,$HALF]"},
+    {"", kOfExperts, "%3 = expert_add(%x, $w, %1) experts=2 f32[T,$TWICE]"},
+    {"", kOfExperts, "%3 = expert_mul(%x, $w, %1) experts=2 f32[T,$TWICE]"},
+    {"", kTwo, "%1 = clamped_gate(%x, %y) limit=0.5 slope=1.5 f32[T,$N]"},
     {"", kHeads, "%1 = head_matmul(%x, $w) heads=2 f32[T,$TWICE]"},
     {"", kHeads,
      "%1 = quantize_rows(%x) q8r[T,$BOTH]\n"
@@ -90,6 +115,11 @@ constexpr Template kTemplates[] = {
      "%1 = concat_heads(%x, %y) heads=2 f32[T,$JOINED]"},
     {"", "%x = input x f32[T,64]\n",
      "%1, %2 = top_k(%x) k=4 normalize=1 i32[T,4], f32[T,4]"},
+    {"groups", "$b = weight f32[64]\n%x = input x f32[T,64]\n",
+     "%1, %2 = top_k(%x, $b) group_best=2 groups=8 groups_used=3 k=4 "
+     "normalize=0 i32[T,4], f32[T,4]"},
+    {"mixer", "%x = input x f32[T,64]\n",
+     "%1, %2 = top_k(%x) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]"},
     {"", "%x = input x f32[T,$TWICE]\n%p = input p f32[T,2]\n",
      "%1 = weighted_sum(%x, %p) f32[T,$N]"},
     {"", kAttention,
@@ -98,10 +128,15 @@ constexpr Template kTemplates[] = {
     {"latent", kAttention,
      "%1 = attention(%q, %k, %k, %positions, %sequence) heads=$H scale=0.125 "
      "value_dim=$V f32[T,$L]"},
+    {"sinks", kSinks,
+     "%1 = attention(%q, %k, %v, %positions, %sequence, $sinks) heads=$H "
+     "scale=0.125 chunk=48 f32[T,$Q]"},
     {"", kAttention,
      "%1 = attention_scores(%q, %k, %positions, %sequence) heads=$H "
      "scale=0.125 f32[T,$H,S]"},
     {"scores", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
+    {"sinks", "$sinks = weight f32[$H]\n%p = input p f32[T,$H,S]\n",
+     "%1 = softmax(%p, $sinks) f32[T,$H,S]"},
     {"", kAttention,
      "%1 = attention_values(%p, %v, %positions, %sequence) f32[T,$Q]"},
     {"latent", kAttention,
@@ -134,6 +169,7 @@ constexpr Template kTemplates[] = {
     {"", kRotated,
      "%1 = rope_kv_write(%k, %x, %positions, %sequence) " WEFT_ROPE
      "\"interleaved\" $TYPE[S,$G,$E]{keys}"},
+    {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights,

@@ -18,11 +18,8 @@ void Build(ModelBuilder& m) {
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
-    heads.q = RmsNorm(m, blk + "attn_q_norm", heads.q,
-                      c.Block(block).head_count * c.key_length);
-    heads.k = RmsNorm(m, blk + "attn_k_norm", heads.k,
-                      c.Block(block).head_count_kv * c.key_length);
+    const Heads heads = NormRows(
+        m, block, SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x)));
     const ValueId attended = CachedAttention(
         m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
     x = Residual(m, blk + "attn_residual", attended, x);

@@ -19,11 +19,7 @@ void Build(ModelBuilder& m) {
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    Heads heads = SeparateHeads(m, block, x);
-    heads.q = RmsNorm(m, blk + "attn_q_norm", heads.q,
-                      c.Block(block).head_count * c.key_length);
-    heads.k = RmsNorm(m, blk + "attn_k_norm", heads.k,
-                      c.Block(block).head_count_kv * c.key_length);
+    Heads heads = NormRows(m, block, SeparateHeads(m, block, x));
     heads =
         RotateHeads(m, block, heads, c.Slides(block) ? rope_of_window : rope);
     attention.window = c.WindowOf(block);
