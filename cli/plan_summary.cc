@@ -158,6 +158,9 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"peak_bytes", memory.peak(threads)},
                  {"kernels", KernelsOf(last)},
                  {"passes", std::move(passes)}};
+  if (memory.kv_per_token_of_heads > memory.kv_per_token) {
+    result["kv_bytes_per_token_of_heads"] = memory.kv_per_token_of_heads;
+  }
   if (kernels) result["kernel_choices"] = KernelChoices(plan);
   return result;
 }

@@ -50,7 +50,7 @@ constexpr ChangesResult kChangesResult[] = {
     {"expert_weights_scale", 0, 1},      {"final_logit_softcapping", 0, 0},
     {"full_attention_interval", 0, 1},   {"interleave_moe_layer_step", 0, 0},
     {"leading_dense_block_count", 0, 0}, {"logit_scale", 0, 1},
-    {"moe_every_n_layers", 0, 1},        {"nextn_predict_layers", 0, 0},
+    {"moe_every_n_layers", 0, 1},        {kNextTokenBlocks, 0, 0},
     {"no_rope_layer_interval", 0, 0},    {"residual_scale", 0, 1},
     {"swiglu_clamp_exp", 0, 0},
 };
@@ -109,7 +109,8 @@ class ConfigReader {
           &ConfigReader::ReadHeadsOfWindows, &ConfigReader::ReadEpsilon,
           &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
           &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
-          &ConfigReader::ReadVocabularySize, &ConfigReader::WarnOfUnread}) {
+          &ConfigReader::ReadVocabularySize,
+          &ConfigReader::ReadNextTokenBlocks, &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -635,6 +636,13 @@ class ConfigReader {
                           OptionalPositive(kMultiplier, true));
     const double log_factor =
         -std::log(static_cast<double>(config_.rope_position_scale));
+    if (traits_.yarn_scales_scores) {
+      const double size = 1 + multiplier.value_or(0) * log_factor;
+      config_.rope_score_factor = size * size;
+      if (config_.rope_score_factor <= kMaxPositive) return absl::OkStatus();
+      return file_.BadValue(Key(kMultiplier), absl::StrCat(*multiplier),
+                            "a number nearer to 1");
+    }
     config_.rope_magnitude *=
         static_cast<float>((1 + 0.1 * log_factor) /
                            (1 + 0.1 * multiplier.value_or(0) * log_factor));
@@ -671,7 +679,10 @@ class ConfigReader {
     auto own = OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
     if (!own.ok()) return own.status();
     config_.expert_feed_forward_length =
-        own->value_or(config_.feed_forward_length);
+        own->value_or(traits_.experts_share_length
+                          ? std::max<int64_t>(1, config_.feed_forward_length /
+                                                     config_.expert_used_count)
+                          : config_.feed_forward_length);
     auto shared =
         OptionalInRange("expert_shared_feed_forward_length", 0, kMaxDimension);
     if (!shared.ok()) return shared.status();
@@ -679,10 +690,66 @@ class ConfigReader {
     const std::string key = Key("expert_weights_norm");
     if (const GgufValue* value = file_.FindValue(key)) {
       config_.expert_weights_norm = value->ToBool();
+      const std::optional<int64_t> number = value->ToInt();
+      if (number == 0 || number == 1) {
+        config_.expert_weights_norm = *number == 1;
+      }
       if (!config_.expert_weights_norm.has_value()) {
         return file_.BadValue(key, value->Print(), "true or false");
       }
     }
+    WEFT_RETURN_IF_ERROR(ReadRouter());
+    return ReadBlocksWithExperts();
+  }
+
+  absl::Status ReadRouter() {
+    WEFT_ASSIGN_OR_RETURN(std::optional<float> scale,
+                          OptionalPositive("expert_weights_scale", true));
+    config_.expert_weights_scale = scale.value_or(1.0f);
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> gating,
+                          OptionalInRange("expert_gating_func", 0, 3));
+    config_.expert_gating =
+        static_cast<ModelConfig::Gating>(gating.value_or(0));
+    constexpr char kGroups[] = "expert_group_count";
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> groups,
+                          OptionalInRange(kGroups, 0, config_.expert_count));
+    config_.expert_group_count = std::max<int64_t>(1, groups.value_or(1));
+    if (config_.expert_count % config_.expert_group_count != 0) {
+      return file_.BadValue(Key(kGroups),
+                            absl::StrCat(config_.expert_group_count),
+                            absl::StrCat("a divisor of ", Key("expert_count"),
+                                         " (", config_.expert_count, ")"));
+    }
+    constexpr char kUsed[] = "expert_group_used_count";
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> used,
+        OptionalInRange(kUsed, 0, config_.expert_group_count));
+    config_.expert_group_used_count =
+        used.value_or(0) > 0 ? *used : config_.expert_group_count;
+    if (config_.expert_used_count > config_.expert_count /
+                                        config_.expert_group_count *
+                                        config_.expert_group_used_count) {
+      return file_.BadValue(
+          Key(kUsed), absl::StrCat(config_.expert_group_used_count),
+          absl::StrCat("groups that have ", Key("expert_used_count"), " (",
+                       config_.expert_used_count, ") experts"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBlocksWithExperts() {
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> shared,
+        OptionalInRange("expert_shared_count", 0, kMaxExperts));
+    config_.expert_shared_count = shared.value_or(0);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> dense,
+        OptionalInRange("leading_dense_block_count", 0, config_.block_count));
+    config_.leading_dense_block_count = dense.value_or(0);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> interval,
+        OptionalInRange("interleave_moe_layer_step", 0, kMaxBlocks));
+    config_.expert_interval = std::max<int64_t>(1, interval.value_or(1));
     return absl::OkStatus();
   }
 
@@ -725,8 +792,25 @@ class ConfigReader {
               absl::StrCat("a number from ", own.least, " to ", own.most));
         }
         number = *read;
+      } else if (own.otherwise == ModelKey::kRequired) {
+        return file_.MissingKey(key, absl::StrCat("a number from ", own.least,
+                                                  " to ", own.most));
       }
       config_.numbers.emplace(own.name, number);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNextTokenBlocks() {
+    if (!Handles(kNextTokenBlocks)) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> count,
+        OptionalInRange(kNextTokenBlocks, 0, config_.block_count - 1));
+    config_.next_token_blocks = count.value_or(0);
+    config_.block_count -= config_.next_token_blocks;
+    config_.blocks.resize(config_.block_count);
+    if (!config_.sliding_blocks.empty()) {
+      config_.sliding_blocks.resize(config_.block_count);
     }
     return absl::OkStatus();
   }
@@ -795,6 +879,8 @@ std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
     all.emplace_back(name, std::move(numbers));
   };
   add("block_count", static_cast<double>(config.block_count));
+  add_unless(0, "next_token_blocks",
+             static_cast<double>(config.next_token_blocks));
   add_blocks("feed_forward_length", &PerBlock::feed_forward_length);
   add_blocks("head_count", &PerBlock::head_count);
   add_blocks("head_count_kv", &PerBlock::head_count_kv);
@@ -813,6 +899,7 @@ std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
     add("rope_freq_base", AsWritten(config.rope_freq_base));
     add_unless(1, "rope_position_scale", AsWritten(config.rope_position_scale));
     add_unless(1, "rope_magnitude", AsWritten(config.rope_magnitude));
+    add_unless(1, "rope_score_factor", config.rope_score_factor);
     add_unless(0, "original_context_length",
                static_cast<double>(config.original_context_length));
   }

@@ -34,7 +34,13 @@ struct ModelKey {
   absl::string_view name;  // without prefix: "attn_logit_softcapping"
   double least, most;      // anything else is an error; a flag is 0 or 1
   double otherwise;        // when the file does not have it
+  // As `otherwise`: it must.
+  static constexpr double kRequired = -1e300;
 };
+
+// Blocks behind the others that predict tokens further on, counted in
+// "block_count". Of architectures that handle this key.
+constexpr char kNextTokenBlocks[] = "nextn_predict_layers";
 
 struct ModelConfig;
 
@@ -64,6 +70,12 @@ struct ModelTraits {
   int64_t (*default_window)(const ModelConfig&) = nullptr;
   // Every so many blocks the last sees everything; 0: all have the window.
   int64_t window_period = 0;
+  // What YaRN makes of the size of what is rotated is in the scale of scores
+  // (ModelConfig::rope_score_factor), not in sines and cosines.
+  bool yarn_scales_scores = false;
+  // Files without "expert_feed_forward_length": "feed_forward_length" is that
+  // of all chosen experts together, not of each.
+  bool experts_share_length = false;
   // Whether a block may have no heads of keys and values, and no attention.
   bool blocks_without_attention = false;
 };
@@ -101,6 +113,8 @@ struct ModelConfig {
 
   int64_t embedding_length = 0;
   int64_t block_count = 0;
+  // Behind them; no part of plain decoding, and not in `blocks`.
+  int64_t next_token_blocks = 0;
   // Where blocks differ, these are the largest, and PerBlock has each.
   int64_t feed_forward_length = 0;
   int64_t head_count = 0;
@@ -131,6 +145,8 @@ struct ModelConfig {
   float rope_position_scale = 1;
   RopeRamp rope_ramp;
   float rope_magnitude = 1;
+  // What scores are multiplied by; 1 unless traits say yarn_scales_scores.
+  double rope_score_factor = 1;
   bool says_rope_scaling = false;  // whether the file has keys about it
   bool longrope = false;  // the frequencies are divided by factors in tensors
   // Pairs are cut into sections, each with a position of its own (M-RoPE: Wang
@@ -155,6 +171,21 @@ struct ModelConfig {
   // Whether the weights of the chosen experts are made to sum to 1, if the file
   // says.
   std::optional<bool> expert_weights_norm;
+  float expert_weights_scale = 1;
+  // How scores become weights; kUnset: the file does not say.
+  enum class Gating { kUnset, kSoftmax, kSigmoid, kSoftmaxOfChosen };
+  Gating expert_gating = Gating::kUnset;
+  int64_t expert_group_count = 1;       // divides expert_count
+  int64_t expert_group_used_count = 1;  // 1 to that
+  int64_t expert_shared_count = 0;
+  // Blocks that have a plain network: the first so many, and of the others all
+  // but each expert_interval-th (counted from the first of the model).
+  int64_t leading_dense_block_count = 0;
+  int64_t expert_interval = 1;
+  bool HasExperts(int64_t block) const {
+    return expert_count > 0 && block >= leading_dense_block_count &&
+           (block + 1) % expert_interval == 0;
+  }
 
   // `general.sampling.*`: what the model's authors suggest, by the rest of the
   // key ("temp", "top_k"), numbers that are not infinite.

@@ -285,8 +285,10 @@ std::string MixNames() {
 
 bool NamesTensor(const Rule& rule, absl::string_view tensor) {
   if (rule.tensors == nullptr) return false;
-  // The same matrix of every expert; a rule may also name that alone.
-  const absl::string_view plain = absl::StripSuffix(tensor, "_exps");
+  // The same matrix of every expert, or of those for all tokens; a rule may
+  // also name that alone.
+  const absl::string_view plain =
+      absl::StripSuffix(absl::StripSuffix(tensor, "_exps"), "_shexp");
   for (absl::string_view name : absl::StrSplit(rule.tensors, '|')) {
     if (name == tensor || name == plain) return true;
   }

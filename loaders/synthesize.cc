@@ -126,6 +126,11 @@ class TensorList : public TensorSource {
 
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) override {
+    if (Has(name)) return Require(name, dims);
+    return static_cast<const GgufTensor*>(nullptr);
+  }
+
+  bool Has(absl::string_view name) const override {
     bool has = name == "output.weight" && !shape_.tied_output;
     // Of families where it may be missing: those with a parallel residual.
     has |= absl::EndsWith(name, ".ffn_norm.weight") &&
@@ -133,8 +138,7 @@ class TensorList : public TensorSource {
     for (const std::string& end : shape_.optional_tensors) {
       has |= absl::EndsWith(name, end);
     }
-    if (has) return Require(name, dims);
-    return static_cast<const GgufTensor*>(nullptr);
+    return has;
   }
 
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
@@ -284,7 +288,18 @@ void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
 
 absl::StatusOr<SynthesizeReport> SynthesizeModel(
     const SynthesizeOptions& options, const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(options.shape));
+  WEFT_ASSIGN_OR_RETURN(ModelShape shape, FindModelShape(options.shape));
+  if (options.blocks < 0 || options.blocks > shape.block_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("blocks: is ", options.blocks, ": ", options.shape,
+                     " has 1 to ", shape.block_count));
+  }
+  if (options.blocks > 0) {
+    shape.block_count = options.blocks;
+    for (auto& [key, numbers] : shape.block_keys) {
+      numbers.resize(options.blocks);
+    }
+  }
   WEFT_ASSIGN_OR_RETURN(
       QuantizationMix mix,
       QuantizationMix::Parse(options.type, options.tensor_types));

@@ -1,5 +1,7 @@
 // attention_scores, softmax, attention_values, and attention, which is the
 // three in one (Vaswani et al. 2017; grouped queries: Ainslie et al. 2023).
+// Values may be what keys begin with (multi-head latent attention: DeepSeek-AI
+// 2024, arXiv:2405.04434): the state of keys stands where that of values does.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,8 +43,25 @@ absl::Status CheckQuery(const Graph& graph, const Node& node) {
   return absl::OkStatus();
 }
 
+// What a value of a state is: all of it, or where the state is one of keys,
+// perhaps what it begins with.
+absl::Status CheckValueDim(const Node& node, const ValueType& state,
+                           int64_t value_dim) {
+  if (value_dim == 0 ||
+      (state.layout == "keys" && value_dim <= state.shape[2].value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      node.op->name, " attribute value_dim: is ", value_dim,
+      ", want keys that have as many numbers, found ", state.ToString()));
+}
+
 absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
+  if (node.attributes.As<AttentionAttributes>().value_dim != 0) {
+    return absl::InvalidArgumentError(
+        "attention_scores attribute value_dim: it reads no values");
+  }
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
                  Dim::Number(node.attributes.As<AttentionAttributes>().heads),
@@ -60,6 +79,13 @@ absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
                        " must be numbers"));
     }
   }
+  if (node.inputs.size() > 1) {
+    if (shape.rank() != 3) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "softmax: sinks are for numbers by head, found ", shape.ToString()));
+    }
+    WEFT_RETURN_IF_ERROR(WantVector(graph, node, 1, shape[1]));
+  }
   return Types{FloatType(shape)};
 }
 
@@ -72,7 +98,11 @@ absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op->name, ": weights are ", p.ToString(), ", want [T,H,S]"));
   }
-  return Types{FloatType({p[0], Dim::Number(p[1].value * values[2].value)})};
+  const ValueType& state = OperandType(graph, node, 1);
+  const int64_t dim = node.attributes.As<ValuesAttributes>().value_dim;
+  WEFT_RETURN_IF_ERROR(CheckValueDim(node, state, dim));
+  return Types{
+      FloatType({p[0], Dim::Number(p[1].value * ValueDim(state, dim))})};
 }
 
 absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
@@ -83,10 +113,19 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
     return absl::InvalidArgumentError(
         "attention: keys and values differ in heads or type");
   }
-  return Types{
-      FloatType({OperandType(graph, node, 0).shape[0],
-                 Dim::Number(node.attributes.As<AttentionAttributes>().heads *
-                             values.shape[2].value)})};
+  if (values.layout == "keys" && values.shape != keys.shape) {
+    return absl::InvalidArgumentError(
+        "attention: values that are keys differ from the keys in shape");
+  }
+  const auto attention = node.attributes.As<AttentionAttributes>();
+  WEFT_RETURN_IF_ERROR(CheckValueDim(node, values, attention.value_dim));
+  if (node.inputs.size() > 5) {
+    WEFT_RETURN_IF_ERROR(
+        WantVector(graph, node, 5, Dim::Number(attention.heads)));
+  }
+  return Types{FloatType(
+      {OperandType(graph, node, 0).shape[0],
+       Dim::Number(attention.heads * ValueDim(values, attention.value_dim))})};
 }
 
 // What scores of a row at this position are multiplied by.
@@ -106,8 +145,9 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
   const int64_t head_dim = keys.shape[2].value;
   const AttentionAttributes a = call.attributes<AttentionAttributes>();
   const int64_t group = a.heads / keys.shape[1].value;
-  const int64_t first =
+  int64_t first =
       a.window > 0 ? std::max<int64_t>(0, position + 1 - a.window) : 0;
+  if (a.chunk > 0) first = std::max(first, position / a.chunk * a.chunk);
   std::vector<double> scores(position + 1,
                              -std::numeric_limits<double>::infinity());
   for (int64_t s = first; s <= position; ++s) {
@@ -124,10 +164,14 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
   return scores;
 }
 
-void SoftmaxRow(std::vector<double>* row) {
-  double largest = -std::numeric_limits<double>::infinity();
+// `sink` is one more number, of which nothing is left but its part of the sum.
+// -inf: there is none.
+constexpr double kNoSink = -std::numeric_limits<double>::infinity();
+
+void SoftmaxRow(std::vector<double>* row, double sink) {
+  double largest = sink;
   for (double x : *row) largest = std::fmax(largest, x);
-  double sum = 0;
+  double sum = std::exp(sink - largest);
   for (double& x : *row) sum += x = std::exp(x - largest);
   for (double& x : *row) x /= sum;
 }
@@ -135,10 +179,10 @@ void SoftmaxRow(std::vector<double>* row) {
 // Adds the weighted values of one head to `out`, value_dim numbers.
 void AddValues(const ValueType& values, const KvState& state, int32_t slot,
                int64_t kv_head, const std::vector<double>& weights,
-               double* out) {
+               int64_t value_dim, double* out) {
   for (size_t s = 0; s < weights.size(); ++s) {
     if (weights[s] == 0) continue;
-    for (int64_t d = 0; d < values.shape[2].value; ++d) {
+    for (int64_t d = 0; d < value_dim; ++d) {
       out[d] += weights[s] * ReadKv(values, state, slot, s, kv_head, d);
     }
   }
@@ -162,16 +206,24 @@ void RunScores(const ReferenceCall& call) {
   }
 }
 
+// One for each head, where the node has them.
+std::vector<double> SinksOf(const ReferenceCall& call, size_t operand) {
+  return call.node.inputs.size() > operand
+             ? ReadRow(call, static_cast<int>(operand), 0)
+             : std::vector<double>();
+}
+
 // The last dimension is what is normalised; rows of the operand hold all
 // others.
 void RunSoftmax(const ReferenceCall& call) {
   const Shape& shape = call.input_type(0).shape;
   const int64_t n = shape[shape.rank() - 1].Resolve(call.step);
+  const std::vector<double> sinks = SinksOf(call, 1);
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
     std::vector<double> row = ReadRow(call, 0, r);
     for (size_t begin = 0; begin < row.size(); begin += n) {
       std::vector<double> part(row.begin() + begin, row.begin() + begin + n);
-      SoftmaxRow(&part);
+      SoftmaxRow(&part, sinks.empty() ? kNoSink : sinks[begin / n]);
       std::copy(part.begin(), part.end(), row.begin() + begin);
     }
     WriteRow(call, 0, r, row);
@@ -183,7 +235,7 @@ void RunValues(const ReferenceCall& call) {
   const int64_t heads = call.input_type(0).shape[1].value;
   const int64_t context = call.inputs[0].columns / heads;
   const int64_t group = heads / values.shape[1].value;
-  const int64_t value_dim = values.shape[2].value;
+  const int64_t value_dim = call.outputs[0].columns / heads;
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> p = ReadRow(call, 0, t);
     std::vector<double> out(heads * value_dim);
@@ -192,7 +244,7 @@ void RunValues(const ReferenceCall& call) {
       AddValues(values, *call.inputs[1].state, Integers(call, 3)[t],
                 head / group,
                 std::vector<double>(begin, begin + Integers(call, 2)[t] + 1),
-                out.data() + head * value_dim);
+                value_dim, out.data() + head * value_dim);
     }
     WriteRow(call, 0, t, out);
   }
@@ -202,7 +254,8 @@ void RunAttention(const ReferenceCall& call) {
   const ValueType& values = call.input_type(2);
   const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t group = heads / values.shape[1].value;
-  const int64_t value_dim = values.shape[2].value;
+  const int64_t value_dim = call.outputs[0].columns / heads;
+  const std::vector<double> sinks = SinksOf(call, 5);
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> q = ReadRow(call, 0, t);
     const int32_t slot = Integers(call, 4)[t];
@@ -210,9 +263,9 @@ void RunAttention(const ReferenceCall& call) {
     for (int64_t head = 0; head < heads; ++head) {
       std::vector<double> weights =
           ScoreRow(call, q, head, slot, Integers(call, 3)[t]);
-      SoftmaxRow(&weights);
+      SoftmaxRow(&weights, sinks.empty() ? kNoSink : sinks[head]);
       AddValues(values, *call.inputs[2].state, slot, head / group, weights,
-                out.data() + head * value_dim);
+                value_dim, out.data() + head * value_dim);
     }
     WriteRow(call, 0, t, out);
   }
@@ -220,8 +273,11 @@ void RunAttention(const ReferenceCall& call) {
 
 // Against the whole context bound, or the window: an upper estimate.
 int64_t PositionsSeen(const Node& node, const Bounds& bounds) {
-  const int64_t window = node.attributes.As<AttentionAttributes>().window;
-  return window > 0 ? std::min(bounds.context, window) : bounds.context;
+  const auto a = node.attributes.As<AttentionAttributes>();
+  int64_t seen = bounds.context;
+  if (a.window > 0) seen = std::min(seen, a.window);
+  if (a.chunk > 0) seen = std::min(seen, a.chunk);
+  return seen;
 }
 
 int64_t ScoreOperations(const Graph& graph, const Node& node,
@@ -233,7 +289,8 @@ int64_t ScoreOperations(const Graph& graph, const Node& node,
 int64_t ValueOperations(const Graph& graph, const Node& node,
                         const Bounds& bounds) {
   return 2 * OperandType(graph, node, 0).shape.Elements(bounds) *
-         OperandType(graph, node, 1).shape[2].value;
+         ValueDim(OperandType(graph, node, 1),
+                  node.attributes.As<ValuesAttributes>().value_dim);
 }
 
 int64_t AttentionOperations(const Graph& graph, const Node& node,
@@ -253,16 +310,19 @@ constexpr OperandSchema kScoreOperands[] = {
     RowsOperand("q"), StateOperand("keys", "keys"),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0)};
-constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x")};
+constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x"),
+                                              Optional(WeightOperand("sinks"))};
 constexpr OperandSchema kValueOperands[] = {
-    RowsOperand("p"), StateOperand("values", "values"),
+    RowsOperand("p"), StateOperand("values", ""),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0)};
 constexpr OperandSchema kAttentionOperands[] = {
-    RowsOperand("q"), StateOperand("keys", "keys"),
-    StateOperand("values", "values"),
+    RowsOperand("q"),
+    StateOperand("keys", "keys"),
+    StateOperand("values", ""),
     IndexOperand("positions", IndexKind::kPosition, 0),
-    IndexOperand("sequence", IndexKind::kSequence, 0)};
+    IndexOperand("sequence", IndexKind::kSequence, 0),
+    Optional(WeightOperand("sinks"))};
 
 constexpr AttributeSchema kAttentionAttributes[] = {
     Field<&AttentionAttributes::heads>("heads", "of the query")
@@ -276,6 +336,11 @@ constexpr AttributeSchema kAttentionAttributes[] = {
         "softcap", "c: scores become c * tanh(score / c); 0: they stay")
         .Optional()
         .AtLeast(0),
+    Field<&AttentionAttributes::chunk>(
+        "chunk",
+        "positions come in chunks of so many, and a row sees its own; 0: all")
+        .Optional()
+        .From(0, std::numeric_limits<int32_t>::max()),
     Field<&AttentionAttributes::temperature>(
         "temperature",
         "t: scores of position p are times 1 + t ln(1 + floor((p + offset) / "
@@ -289,7 +354,18 @@ constexpr AttributeSchema kAttentionAttributes[] = {
     Field<&AttentionAttributes::temperature_offset>("temperature_offset",
                                                     "see temperature")
         .Optional()
-        .From(0, std::numeric_limits<int32_t>::max())};
+        .From(0, std::numeric_limits<int32_t>::max()),
+    Field<&AttentionAttributes::value_dim>(
+        "value_dim", "of attention: as attention_values has it")
+        .Optional()
+        .From(0, kMaxHeadDim)};
+constexpr AttributeSchema kValuesAttributes[] = {
+    Field<&ValuesAttributes::value_dim>(
+        "value_dim",
+        "with keys for values: the first so many numbers of a key are its "
+        "value; 0: all")
+        .Optional()
+        .From(0, kMaxHeadDim)};
 
 constexpr OpDef AttentionScores() {
   OpDef op;
@@ -309,7 +385,9 @@ constexpr OpDef AttentionScores() {
 constexpr OpDef SoftmaxRecord() {
   OpDef op;
   op.name = "softmax";
-  op.meaning = "e^x / sum(e^x) over the last dimension";
+  op.meaning =
+      "e^x / sum(e^x) over the last dimension; sinks f32[H]: a number more in "
+      "the sum of each head";
   op.operands = kSoftmaxOperands;
   op.primitive = true;
   op.in_place_operand = FirstOperand;
@@ -324,6 +402,7 @@ constexpr OpDef AttentionValues() {
   op.name = "attention_values";
   op.meaning = "f32[T,H*D] = p f32[T,H,S] times the values of its sequence";
   op.operands = kValueOperands;
+  op.attributes = kValuesAttributes;
   op.primitive = true;
   op.infer = InferValues;
   op.reference = RunValues;
@@ -334,7 +413,9 @@ constexpr OpDef AttentionValues() {
 constexpr OpDef Attention() {
   OpDef op;
   op.name = "attention";
-  op.meaning = "f32[T,H*D]: scores, softmax and values in one sweep over pages";
+  op.meaning =
+      "f32[T,H*D]: scores, softmax (with sinks) and values in one sweep over "
+      "pages";
   op.operands = kAttentionOperands;
   op.attributes = kAttentionAttributes;
   op.made_of = "attention_scores, softmax, attention_values";
@@ -348,6 +429,9 @@ constexpr OpDef Attention() {
 
 absl::Span<const AttributeSchema> AttentionAttributes::Schema() {
   return kAttentionAttributes;
+}
+absl::Span<const AttributeSchema> ValuesAttributes::Schema() {
+  return kValuesAttributes;
 }
 
 constexpr OpDef kAttentionScoresOp = AttentionScores();

@@ -39,6 +39,11 @@ struct GeluAttributes {
   GeluApproximation approximation = GeluApproximation::kNone;
   static absl::Span<const AttributeSchema> Schema();
 };
+struct ClampedGateAttributes {
+  double limit = 0;
+  double slope = 1;
+  static absl::Span<const AttributeSchema> Schema();
+};
 
 // rope, rope_kv_write (rope.cc; Su et al. 2021, arXiv:2104.09864; the ramp:
 // Peng et al. 2023, arXiv:2309.00071)
@@ -66,12 +71,28 @@ struct AttentionAttributes {
   double scale = 1;    // of scores
   int64_t window = 0;  // positions that a row sees, its own the last; 0: all
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  // Positions come in chunks of so many, from 0 on, and a row sees those of its
+  // own; 0: all.
+  int64_t chunk = 0;
+  int64_t value_dim = 0;  // attention: as ValuesAttributes
   // Above 0: scores of a row at position p are multiplied by 1 + temperature *
   // ln(1 + floor((p + temperature_offset) / temperature_period)), before a cap
   // (Llama 4, Ministral 3).
   double temperature = 0;
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// attention_values (attention.cc)
+struct ValuesAttributes {
+  int64_t value_dim = 0;  // numbers of a key that are its value; 0: all
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// head_matmul, concat_heads (heads.cc)
+struct HeadAttributes {
+  int64_t heads = 1;
   static absl::Span<const AttributeSchema> Schema();
 };
 
@@ -86,16 +107,19 @@ struct SliceAttributes {
 struct TopKAttributes {
   int64_t k = 0;
   bool normalize = false;
+  double least_sum = 0;  // what p is divided by is at least this
+  // Columns stand in so many groups of equal size; only those of the
+  // `groups_used` groups are chosen from whose `group_best` largest columns
+  // have the largest sums.
+  int64_t groups = 1;
+  int64_t groups_used = 1;
+  int64_t group_best = 1;
+  // Above 0: see the op.
+  double margin = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
-struct ExpertMatmulAttributes {
+struct ExpertMatmulAttributes {  // expert_add and expert_mul too
   int64_t experts = 0;
-  static absl::Span<const AttributeSchema> Schema();
-};
-enum class ExpertEpilogue : uint8_t { kSiluGate, kSiluGateQuantize };
-struct FusedExpertMatmulAttributes {
-  int64_t experts = 0;
-  ExpertEpilogue epilogue = ExpertEpilogue::kSiluGate;
   static absl::Span<const AttributeSchema> Schema();
 };
 
@@ -108,6 +132,8 @@ enum class FusedEpilogue : uint8_t {
   kSiluGateQuantize,
   kGeluGate,
   kGeluGateQuantize,
+  kClampedGate,
+  kClampedGateQuantize,
 };
 struct FusedMatmulAttributes {
   std::optional<double> eps;  // there is a norm
@@ -116,6 +142,25 @@ struct FusedMatmulAttributes {
   bool quantize = false;
   bool bias = false;
   FusedEpilogue epilogue = FusedEpilogue::kStore;
+  double limit = 0;  // of clamped gates, as slope
+  double slope = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// fused_expert_matmul (experts.cc)
+struct FusedExpertMatmulAttributes {
+  int64_t experts = 0;
+  FusedEpilogue epilogue = FusedEpilogue::kStore;
+  double limit = 0;
+  double slope = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// slice_rows, transpose_rows (weights.cc)
+struct SliceRowsAttributes {
+  int64_t parts = 1;
+  int64_t begin = 0;
+  int64_t size = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
 

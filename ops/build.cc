@@ -86,11 +86,25 @@ ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
   return Node(kAttentionScoresOp, {q, keys, positions, sequence}, options);
 }
 
-ValueId GraphBuilder::Softmax(ValueId x) { return Node(kSoftmaxOp, {x}); }
+ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
+  std::vector<ValueId> inputs = {x};
+  if (sinks != kNone) inputs.push_back(sinks);
+  return Node(kSoftmaxOp, std::move(inputs));
+}
 
 ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
-                                      ValueId positions, ValueId sequence) {
-  return Node(kAttentionValuesOp, {weights, values, positions, sequence});
+                                      ValueId positions, ValueId sequence,
+                                      int64_t value_dim) {
+  return Node(kAttentionValuesOp, {weights, values, positions, sequence},
+              ValuesAttributes{value_dim});
+}
+
+ValueId GraphBuilder::HeadMatmul(ValueId x, ValueId weight, int64_t heads) {
+  return Node(kHeadMatmulOp, {x, weight}, HeadAttributes{heads});
+}
+
+ValueId GraphBuilder::ConcatHeads(ValueId a, ValueId b, int64_t heads) {
+  return Node(kConcatHeadsOp, {a, b}, HeadAttributes{heads});
 }
 
 ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {
@@ -103,8 +117,32 @@ ValueId GraphBuilder::Slice(ValueId x, int64_t begin, int64_t size) {
 
 ValueId GraphBuilder::Sigmoid(ValueId x) { return Node(kSigmoidOp, {x}); }
 
-Chosen GraphBuilder::TopK(ValueId x, int64_t k, bool normalize) {
-  const ValueId ids = Node(kTopKOp, {x}, TopKAttributes{k, normalize});
+ValueId GraphBuilder::SliceRows(ValueId weight, int64_t parts, int64_t begin,
+                                int64_t size) {
+  return Node(kSliceRowsOp, {weight}, SliceRowsAttributes{parts, begin, size});
+}
+
+ValueId GraphBuilder::TransposeRows(ValueId weight, int64_t parts,
+                                    int64_t begin, int64_t size) {
+  return Node(kTransposeRowsOp, {weight},
+              SliceRowsAttributes{parts, begin, size});
+}
+
+ValueId GraphBuilder::ExpertAdd(ValueId x, ValueId bias, ValueId ids,
+                                int64_t experts) {
+  return Node(kExpertAddOp, {x, bias, ids}, ExpertMatmulAttributes{experts});
+}
+
+ValueId GraphBuilder::ExpertMul(ValueId x, ValueId weight, ValueId ids,
+                                int64_t experts) {
+  return Node(kExpertMulOp, {x, weight, ids}, ExpertMatmulAttributes{experts});
+}
+
+Chosen GraphBuilder::TopK(ValueId x, ValueId bias,
+                          const TopKAttributes& options) {
+  std::vector<ValueId> inputs = {x};
+  if (bias != kNone) inputs.push_back(bias);
+  const ValueId ids = Node(kTopKOp, std::move(inputs), options);
   if (ids == kNone) return {};
   return {ids, graph_.Producer(ids)->outputs[1]};
 }

@@ -55,6 +55,10 @@ std::optional<KvType> FindKvType(DType dtype) {
 
 KvType KvTypeOf(DType dtype) { return FindKvType(dtype).value(); }
 
+int64_t ValueDim(const ValueType& state, int64_t value_dim) {
+  return value_dim > 0 ? value_dim : state.shape[2].value;
+}
+
 int64_t KvPageBytes(const ValueType& state) {
   return state.shape[1].value *
          KvHeadBytes(KvTypeOf(state.dtype), state.shape[2].value);

@@ -23,6 +23,10 @@ DType DTypeOf(KvType type);
 std::optional<KvType> FindKvType(DType dtype);
 // Requires a cache's type.
 KvType KvTypeOf(DType dtype);
+// Numbers of a value of a head in a state: all, or with `value_dim` above 0 the
+// first so many.
+int64_t ValueDim(const ValueType& state, int64_t value_dim);
+
 // Bytes of one page of a state.
 int64_t KvPageBytes(const ValueType& state);
 

@@ -41,6 +41,8 @@ std::string BestLayout(const Graph& graph, const Node& node,
 bool IsConstant(const Graph& graph, ValueId value) {
   return graph.IsWeight(value) ||
          graph.ProducerOf(value, kConcatRowsOp) != kNone ||
+         graph.ProducerOf(value, kSliceRowsOp) != kNone ||
+         graph.ProducerOf(value, kTransposeRowsOp) != kNone ||
          graph.ProducerOf(value, kInterleaveRowsOp) != kNone;
 }
 

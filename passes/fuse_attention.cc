@@ -6,9 +6,11 @@
 //     ->
 //   %6 = attention(%q, %k, %v, %positions, %sequence)
 //
+// Sinks of the softmax become an operand of attention.
+//
 // The sums are the same but taken page by page, so logits move by rounding.
 // Keys are now read where the values are: not when they were written anew in
-// between.
+// between. They may be one state (value_dim), which is then read for both.
 #include "ops/op_table.h"
 #include "ops/ops.h"
 #include "passes/match.h"
@@ -36,12 +38,12 @@ bool IsNewestAt(const Graph& graph, ValueId version, NodeId node) {
 
 absl::Status FuseAttention(Graph& graph, const PassOptions&) {
   ValueId q, keys, values, positions, sequence;
-  NodeId scores;
+  NodeId scores, softmax;
   const Pattern scored =
       Op(kAttentionScoresOp,
          {Any(&q), Any(&keys), Any(&positions), Any(&sequence)}, &scores);
   const Pattern mixed =
-      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)})),
+      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)}, &softmax)),
                               Any(&values), Same(&positions), Same(&sequence)});
   ForEachMatch(graph, mixed, [&](NodeId id) {
     if (!StoredAlike(graph.value(keys).type, graph.value(values).type) ||
@@ -49,8 +51,12 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
       return;
     }
     Node& attention = graph.node(id);
-    attention.Become(kAttentionOp, graph.node(scores).attributes);
+    auto attributes = graph.node(scores).attributes.As<AttentionAttributes>();
+    attributes.value_dim = attention.attributes.As<ValuesAttributes>().value_dim;
+    attention.Become(kAttentionOp, attributes);
     attention.inputs = {q, keys, values, positions, sequence};
+    const std::vector<ValueId>& operands = graph.node(softmax).inputs;
+    if (operands.size() > 1) attention.inputs.push_back(operands[1]);
   });
   return absl::OkStatus();
 }

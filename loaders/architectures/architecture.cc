@@ -115,6 +115,26 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
   return AddMatrix(name, **tensor);
 }
 
+ValueId ModelBuilder::HeadMatrix(const std::string& name, int64_t heads,
+                                 int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Require(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
+  if (!tensor.ok()) {
+    Fail(tensor.status());
+    return kNone;
+  }
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::OptionalHeadMatrix(const std::string& name, int64_t heads,
+                                         int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Optional(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
+  if (!tensor.ok()) Fail(tensor.status());
+  if (!tensor.ok() || *tensor == nullptr) return kNone;
+  return AddMatrix(name, **tensor);
+}
+
 ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
                                    int64_t rows, int64_t columns) {
   const std::string one = absl::StrCat(absl::StripSuffix(name, "_exps"), ".");
@@ -152,6 +172,10 @@ ValueId ModelBuilder::JoinExperts(const std::string& name,
   }
   Name(name);
   return ConcatRows(matrices);
+}
+
+bool ModelBuilder::HasTensor(const std::string& tensor) const {
+  return weights_.Has(tensor);
 }
 
 ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
@@ -403,6 +427,9 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   graph.name = name;
   graph.bounds = {options.tokens, options.tokens, context};
   WeightReader tensors(file);
+  for (int64_t i = 0; i < config.next_token_blocks; ++i) {
+    tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
+  }
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
   architecture->build(builder);
   WEFT_RETURN_IF_ERROR(builder.Finish());

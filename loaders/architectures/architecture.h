@@ -54,6 +54,12 @@ class ModelBuilder : public GraphBuilder {
   // kNone when the file does not have it.
   ValueId OptionalMatrix(const std::string& name, int64_t rows,
                          int64_t columns);
+  // The matrices of all heads, one below the other, of the three-dimensional
+  // tensor `name`.weight; where the file has it, or always.
+  ValueId OptionalHeadMatrix(const std::string& name, int64_t heads,
+                             int64_t rows, int64_t columns);
+  ValueId HeadMatrix(const std::string& name, int64_t heads, int64_t rows,
+                     int64_t columns);
   // The matrices of all experts, one below the other, of the three-dimensional
   // tensor `name`.weight; or, as files of 2023 have them, of a tensor for each:
   // "blk.0.ffn_up.3.weight" for the fourth of "blk.0.ffn_up_exps".
@@ -69,6 +75,9 @@ class ModelBuilder : public GraphBuilder {
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
   ValueId RopeFactors(const std::string& tensor);
+  // Whether the file has a tensor of this full name; where a model is only
+  // described, it has no other than what is always asked for.
+  bool HasTensor(const std::string& tensor) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
   // the file does not have it.
   double OptionalNumber(const std::string& tensor, double otherwise);
@@ -97,11 +106,12 @@ class ModelBuilder : public GraphBuilder {
 
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
+  // What is wrong with the model; the first is what Finish returns.
+  void Fail(absl::Status status);
   // First error of building or of reading weights, or a tensor nobody used.
   absl::Status Finish();
 
  private:
-  void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
   ValueId JoinExperts(const std::string& name, const std::string& one,
                       int64_t experts, int64_t rows, int64_t columns);

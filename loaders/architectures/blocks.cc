@@ -11,8 +11,12 @@ std::string BlockPrefix(int64_t block) {
 }
 
 ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x) {
-  const ValueId weight =
-      m.Vector(name + ".weight", {m.config.embedding_length});
+  return RmsNorm(m, name, x, m.config.embedding_length);
+}
+
+ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                int64_t columns) {
+  const ValueId weight = m.Vector(name + ".weight", {columns});
   m.Name(name);
   return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
 }
@@ -77,6 +81,35 @@ ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
   return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon), heads);
 }
 
+Heads NormRows(ModelBuilder& m, int64_t block, Heads heads) {
+  const ModelConfig& c = m.config;
+  const auto norm = [&](const char* name, ValueId x, int64_t count) {
+    const std::string full = BlockPrefix(block) + name;
+    const ValueId weight = m.Vector(full + ".weight", {count * c.key_length});
+    m.Name(full);
+    return m.RmsNorm(x, weight, AsWritten(c.norm_epsilon));
+  };
+  heads.q = norm("attn_q_norm", heads.q, c.Block(block).head_count);
+  heads.k = norm("attn_k_norm", heads.k, c.Block(block).head_count_kv);
+  return heads;
+}
+
+ValueId LongRopeFactors(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  constexpr char kLong[] = "rope_factors_long.weight";
+  constexpr char kShort[] = "rope_factors_short.weight";
+  ValueId for_long = m.OptionalRopeFactors(kLong);
+  ValueId for_short = m.OptionalRopeFactors(kShort);
+  // Both or none: without its own, a context would get another model's result.
+  if (c.longrope || for_long != kNone || for_short != kNone) {
+    for_long = m.RopeFactors(kLong);
+    for_short = m.RopeFactors(kShort);
+  }
+  const bool stretched = c.original_context_length > 0 &&
+                         m.graph().bounds.context > c.original_context_length;
+  return stretched ? for_long : for_short;
+}
+
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
                   const RopeOptions& rope) {
   m.Name(BlockPrefix(block) + "rope_q");
@@ -109,7 +142,7 @@ Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads) {
 }
 
 ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
-               const AttentionOptions& chosen, Bias bias) {
+               const AttentionOptions& chosen, Bias bias, ValueId sinks) {
   const ModelConfig& c = m.config;
   const ModelConfig::PerBlock& b = c.Block(block);
   AttentionOptions options = chosen;
@@ -119,7 +152,7 @@ ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
   m.Name(blk + "attention");
   const ValueId scores =
       m.AttentionScores(q, cache.keys, last, m.sequence, options);
-  const ValueId weights = m.Softmax(scores);
+  const ValueId weights = m.Softmax(scores, sinks);
   const ValueId mixed =
       m.AttentionValues(weights, cache.values, last, m.sequence);
   return m.Linear(blk + "attn_output", mixed, c.embedding_length,
@@ -128,7 +161,21 @@ ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
 
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
                         const AttentionOptions& options, Bias bias) {
-  return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias);
+  return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias,
+                heads.sinks);
+}
+
+ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up,
+              Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return m.Mul(m.Silu(gate), up);
+    case Activation::kGeluTanh:
+      return m.Mul(m.Gelu(gate, GeluApproximation::kTanh), up);
+    case Activation::kClamped:
+      break;
+  }
+  return m.Node(kClampedGateOp, {gate, up}, ClampedGateAttributes{7, 1.702});
 }
 
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
@@ -139,10 +186,7 @@ ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
   const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
-  const ValueId active = activation == Activation::kSilu
-                             ? m.Silu(gate)
-                             : m.Gelu(gate, GeluApproximation::kTanh);
-  return m.Linear(blk + "ffn_down", m.Mul(active, up), d, f);
+  return m.Linear(blk + "ffn_down", Gated(m, gate, up, activation), d, f);
 }
 
 ValueId JoinedFeedForward(ModelBuilder& m, int64_t block, ValueId x) {

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/attention/attention_kernels.h"
 #include "ops/kernels/experts/expert_kernels.h"
+#include "ops/kernels/heads/head_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
 #include "ops/kernels/reference_kernels.h"
 #include "ops/kernels/rows/row_kernels.h"
@@ -71,6 +72,7 @@ class Table {
   Table() {
     AddMatmulKernels(&rows_);
     AddExpertKernels(&rows_);
+    AddHeadKernels(&rows_);
     AddAttentionKernels(&rows_);
     AddRowKernels(&rows_);
     for (const auto& row : rows_) {

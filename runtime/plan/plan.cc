@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "ops/heads.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -88,6 +89,14 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   int64_t page = 0;
   for (int64_t bytes : StatePageBytes(last)) page += bytes;
   memory.kv_per_token = page / kPageTokens;
+  int64_t page_of_heads = page;
+  for (NodeId id : last.order()) {
+    const Node& node = last.node(id);
+    const int64_t bytes = PageBytesOfHeads(last, node);
+    if (bytes == 0) continue;
+    page_of_heads += bytes - KvPageBytes(last.value(node.inputs[1]).type);
+  }
+  memory.kv_per_token_of_heads = page_of_heads / kPageTokens;
   memory.sequences = sequences;
   memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
   if (kv_pages == 0) {

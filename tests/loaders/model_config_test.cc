@@ -549,6 +549,61 @@ TEST(ModelConfig, AWindowThatNobodyHandlesBoundsTheContext) {
   EXPECT_EQ(config->context_length, 2048);
 }
 
+TEST(ModelConfig, BlocksThatPredictFurtherTokensAreCountedApart) {
+  const auto read = [](int64_t blocks, bool handled) {
+    ModelTraits traits;
+    if (handled) traits.handled_keys = {kNextTokenBlocks};
+    return Read(
+        [blocks](GgufWriter* w) {
+          w->SetUint32("llama.nextn_predict_layers", blocks);
+        },
+        traits);
+  };
+  const int64_t all = read(0, true)->block_count;
+  const auto config = read(1, true);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->next_token_blocks, 1);
+  EXPECT_EQ(config->block_count, all - 1);
+  EXPECT_EQ(static_cast<int64_t>(config->blocks.size()), all - 1);
+  EXPECT_THAT(ErrorOf(read(all, true)),
+              HasSubstr(absl::StrCat("expected 0 to ", all - 1)));
+  EXPECT_THAT(ErrorOf(read(1, false)), HasSubstr("not supported"));
+}
+
+TEST(ModelConfig, AnArchitectureMayRequireAKeyOfItsOwn) {
+  ModelTraits traits;
+  traits.keys = {{"attention.kv_lora_rank", 1, 64, ModelKey::kRequired}};
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter*) {}, traits)),
+              AllOf(HasSubstr("llama.attention.kv_lora_rank"),
+                    HasSubstr("a number from 1 to 64")));
+  const auto config = Read(
+      [](GgufWriter* w) { w->SetUint32("llama.attention.kv_lora_rank", 16); },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->Number("attention.kv_lora_rank"), 16);
+}
+
+TEST(ModelConfig, YarnMayScaleScoresInPlaceOfWhatIsRotated) {
+  ModelTraits traits;
+  traits.yarn_scales_scores = true;
+  const auto read = [&](double multiplier) {
+    return Read(
+        [multiplier](GgufWriter* w) {
+          w->SetString("llama.rope.scaling.type", "yarn");
+          w->SetFloat32("llama.rope.scaling.factor", 4);
+          w->SetFloat64("llama.rope.scaling.yarn_log_multiplier", multiplier);
+        },
+        traits);
+  };
+  const auto config = read(0.1);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rope_magnitude, 1);
+  EXPECT_NEAR(config->rope_score_factor, std::pow(1 + 0.1 * std::log(4), 2),
+              1e-6);
+  EXPECT_EQ(read(0)->rope_score_factor, 1);
+  EXPECT_THAT(ErrorOf(read(1e20)), HasSubstr("nearer to 1"));
+}
+
 TEST(ModelConfig, KeysThatChangeTheModelAreNotIgnored) {
   EXPECT_THAT(ErrorOf(ReadWithUint("llama.expert_count", 8)),
               AllOf(HasSubstr("llama.expert_count is 8"), HasSubstr("MoE"),

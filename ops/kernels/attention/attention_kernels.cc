@@ -24,10 +24,18 @@ AttentionArgs ScoresSizesOf(const NodeView& view) {
   args.scale = static_cast<float>(attention.scale);
   args.window = attention.window;
   args.softcap = static_cast<float>(attention.softcap);
+  args.chunk = attention.chunk;
   args.temperature = attention.temperature;
   args.temperature_period = attention.temperature_period;
   args.temperature_offset = attention.temperature_offset;
   return args;
+}
+
+template <class Attributes>
+void SetValues(const ValueType& values, const Attributes& attributes,
+               AttentionArgs* args) {
+  args->value_dim = ValueDim(values, attributes.value_dim);
+  args->values_are_keys = values.layout == "keys";
 }
 
 // A node of the family. Node classes say what the operands are.
@@ -78,11 +86,13 @@ class AttentionNode : public Kernel {
 class FusedNode : public AttentionNode {
  public:
   FusedNode(const NodeView& view, const AttentionKernel& kernel)
-      : AttentionNode(SizesOf(view), kernel) {}
+      : AttentionNode(SizesOf(view), kernel),
+        has_sinks_(view.node.inputs.size() > 5) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
-    args.value_dim = view.input(2).type.shape[2].value;
+    SetValues(view.input(2).type, view.node.attributes.As<AttentionAttributes>(),
+              &args);
     return args;
   }
 
@@ -92,8 +102,14 @@ class FusedNode : public AttentionNode {
     args->keys = call.inputs[1].state;
     args->values = call.inputs[2].state;
     SetRows(call.inputs + 3, args);
+    if (has_sinks_) {
+      args->sinks = static_cast<const float*>(call.inputs[5].data);
+    }
     SetResult(call.outputs[0], args);
   }
+
+ private:
+  const bool has_sinks_;
 };
 
 class ScoresNode : public AttentionNode {
@@ -120,7 +136,11 @@ class ValuesNode : public AttentionNode {
       : AttentionNode(SizesOf(view), kernel) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
-    return weft::SizesOf(view.input(1).type, view.input(0).type.shape[1].value);
+    AttentionArgs args =
+        weft::SizesOf(view.input(1).type, view.input(0).type.shape[1].value);
+    SetValues(view.input(1).type, view.node.attributes.As<ValuesAttributes>(),
+              &args);
+    return args;
   }
 
  protected:

@@ -52,6 +52,12 @@ void GeluGate(const BinaryArgs& args, int64_t begin, int64_t end) {
          [](F32x16 a, F32x16 b) WEFT_LAMBDA { return GeluTanh(a) * b; });
 }
 
+void ClampedGateRows(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end, [&](F32x16 a, F32x16 b) WEFT_LAMBDA {
+    return ClampedGate(a, b, args.limit, args.slope);
+  });
+}
+
 void SiluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Silu(x); });
 }
@@ -109,8 +115,12 @@ void Softmax(const UnaryArgs& args, int64_t begin, int64_t end) {
           Select(LanesBelow(lanes), LoadLanes(x + i, lanes), lowest);
       largest = Max(v, largest);
     });
+    const bool sinks = args.sinks != nullptr;
+    const F32x16 sink = Splat(sinks ? args.sinks[row % args.heads] : 0.0f);
+    if (sinks) largest = Max(sink, largest);
     const F32x16 maximum = Splat(ReduceMax(largest));
     F32x16 sum = {};
+    if (sinks) sum = Select(LanesBelow(1), Exp(sink - maximum), F32x16{});
     ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
       const F32x16 e = Exp(LoadLanes(x + i, lanes) - maximum);
       sum = sum + Select(LanesBelow(lanes), e, F32x16{});
@@ -158,6 +168,7 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
     {"mul", Mul},
     {"silu_gate", SiluGate},
     {"gelu_gate", GeluGate},
+    {"clamped_gate", ClampedGateRows},
 };
 
 constexpr RowKernel<UnaryArgs> kUnaryKernels[] = {

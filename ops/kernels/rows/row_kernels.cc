@@ -92,19 +92,24 @@ class QuantizeNode : public RowNode {
 class BinaryNode : public RowNode {
  public:
   BinaryNode(const NodeView& view, const RowKernel<BinaryArgs>& kernel)
-      : repeats_(view.input(1).type.shape.rank() == 1), run_(kernel.run) {}
+      : repeats_(view.input(1).type.shape.rank() == 1), run_(kernel.run) {
+    if (view.node.attributes.Are<ClampedGateAttributes>()) {
+      clamp_ = view.node.attributes.As<ClampedGateAttributes>();
+    }
+  }
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     ConstRows b = Rows(call.inputs[1]);
     if (repeats_) b.row_bytes = 0;
-    run_(
-        {Rows(call.inputs[0]), b, call.inputs[0].columns, Out(call.outputs[0])},
-        begin, end);
+    run_({Rows(call.inputs[0]), b, call.inputs[0].columns, Out(call.outputs[0]),
+          static_cast<float>(clamp_.limit), static_cast<float>(clamp_.slope)},
+         begin, end);
   }
 
  private:
   bool repeats_;
+  ClampedGateAttributes clamp_;
   RowFunction<BinaryArgs> run_;
 };
 
@@ -131,7 +136,7 @@ class UnaryNode : public RowNode {
 class SoftmaxNode : public Kernel {
  public:
   SoftmaxNode(const NodeView& view, const RowKernel<UnaryArgs>& kernel)
-      : run_(kernel.run) {
+      : sinks_(view.node.inputs.size() > 1), run_(kernel.run) {
     const Shape& shape = view.input(0).type.shape;
     for (int i = 1; i + 1 < shape.rank(); ++i) parts_ *= shape[i].value;
   }
@@ -143,13 +148,17 @@ class SoftmaxNode : public Kernel {
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     const int64_t columns = call.inputs[0].columns / parts_;
-    run_({{static_cast<const float*>(call.inputs[0].data), columns * 4},
-          columns,
-          {static_cast<float*>(call.outputs[0].data), columns * 4}},
-         begin, end);
+    UnaryArgs args = {
+        {static_cast<const float*>(call.inputs[0].data), columns * 4},
+        columns,
+        {static_cast<float*>(call.outputs[0].data), columns * 4}};
+    if (sinks_) args.sinks = static_cast<const float*>(call.inputs[1].data);
+    args.heads = parts_;
+    run_(args, begin, end);
   }
 
  private:
+  const bool sinks_;
   RowFunction<UnaryArgs> run_;
   int64_t parts_ = 1;
 };

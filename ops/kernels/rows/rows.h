@@ -59,6 +59,8 @@ struct BinaryArgs {
   ConstRows b;
   int64_t columns;
   MutableRows y;
+  float limit = 0;  // clamped_gate, as slope
+  float slope = 0;
 };
 
 struct UnaryArgs {
@@ -66,6 +68,10 @@ struct UnaryArgs {
   int64_t columns;
   MutableRows y;
   float parameter = 0;  // scale: the factor; softcap: the cap
+  // softmax: row r has the number sinks[r % heads] more, in its sum only; null:
+  // it has not.
+  const float* sinks = nullptr;
+  int64_t heads = 1;
 };
 
 // y = sum over i of weights[i] * x[i * columns ...], added in order of i.
