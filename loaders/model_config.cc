@@ -671,7 +671,10 @@ class ConfigReader {
     auto own = OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
     if (!own.ok()) return own.status();
     config_.expert_feed_forward_length =
-        own->value_or(config_.feed_forward_length);
+        own->value_or(traits_.experts_share_length
+                          ? std::max<int64_t>(1, config_.feed_forward_length /
+                                                     config_.expert_used_count)
+                          : config_.feed_forward_length);
     auto shared =
         OptionalInRange("expert_shared_feed_forward_length", 0, kMaxDimension);
     if (!shared.ok()) return shared.status();
@@ -683,6 +686,58 @@ class ConfigReader {
         return file_.BadValue(key, value->Print(), "true or false");
       }
     }
+    WEFT_RETURN_IF_ERROR(ReadRouter());
+    return ReadBlocksWithExperts();
+  }
+
+  absl::Status ReadRouter() {
+    WEFT_ASSIGN_OR_RETURN(std::optional<float> scale,
+                          OptionalPositive("expert_weights_scale", true));
+    config_.expert_weights_scale = scale.value_or(1.0f);
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> gating,
+                          OptionalInRange("expert_gating_func", 0, 3));
+    config_.expert_gating =
+        static_cast<ModelConfig::Gating>(gating.value_or(0));
+    constexpr char kGroups[] = "expert_group_count";
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> groups,
+                          OptionalInRange(kGroups, 0, config_.expert_count));
+    config_.expert_group_count = std::max<int64_t>(1, groups.value_or(1));
+    if (config_.expert_count % config_.expert_group_count != 0) {
+      return file_.BadValue(Key(kGroups),
+                            absl::StrCat(config_.expert_group_count),
+                            absl::StrCat("a divisor of ", Key("expert_count"),
+                                         " (", config_.expert_count, ")"));
+    }
+    constexpr char kUsed[] = "expert_group_used_count";
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> used,
+        OptionalInRange(kUsed, 0, config_.expert_group_count));
+    config_.expert_group_used_count =
+        used.value_or(0) > 0 ? *used : config_.expert_group_count;
+    if (config_.expert_used_count > config_.expert_count /
+                                        config_.expert_group_count *
+                                        config_.expert_group_used_count) {
+      return file_.BadValue(
+          Key(kUsed), absl::StrCat(config_.expert_group_used_count),
+          absl::StrCat("groups that have ", Key("expert_used_count"), " (",
+                       config_.expert_used_count, ") experts"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBlocksWithExperts() {
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> shared,
+        OptionalInRange("expert_shared_count", 0, kMaxExperts));
+    config_.expert_shared_count = shared.value_or(0);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> dense,
+        OptionalInRange("leading_dense_block_count", 0, config_.block_count));
+    config_.leading_dense_block_count = dense.value_or(0);
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> interval,
+        OptionalInRange("interleave_moe_layer_step", 0, kMaxBlocks));
+    config_.expert_interval = std::max<int64_t>(1, interval.value_or(1));
     return absl::OkStatus();
   }
 

@@ -64,6 +64,9 @@ struct ModelTraits {
   int64_t (*default_window)(const ModelConfig&) = nullptr;
   // Every so many blocks the last sees everything; 0: all have the window.
   int64_t window_period = 0;
+  // Files without "expert_feed_forward_length": "feed_forward_length" is that
+  // of all chosen experts together, not of each.
+  bool experts_share_length = false;
   // Whether a block may have no heads of keys and values, and no attention.
   bool blocks_without_attention = false;
 };
@@ -155,6 +158,21 @@ struct ModelConfig {
   // Whether the weights of the chosen experts are made to sum to 1, if the file
   // says.
   std::optional<bool> expert_weights_norm;
+  float expert_weights_scale = 1;
+  // How scores become weights; kUnset: the file does not say.
+  enum class Gating { kUnset, kSoftmax, kSigmoid, kSoftmaxOfChosen };
+  Gating expert_gating = Gating::kUnset;
+  int64_t expert_group_count = 1;       // divides expert_count
+  int64_t expert_group_used_count = 1;  // 1 to that
+  int64_t expert_shared_count = 0;
+  // Blocks that have a plain network: the first so many, and of the others all
+  // but each expert_interval-th (counted from the first of the model).
+  int64_t leading_dense_block_count = 0;
+  int64_t expert_interval = 1;
+  bool HasExperts(int64_t block) const {
+    return expert_count > 0 && block >= leading_dense_block_count &&
+           (block + 1) % expert_interval == 0;
+  }
 
   // `general.sampling.*`: what the model's authors suggest, by the rest of the
   // key ("temp", "top_k"), numbers that are not infinite.

@@ -126,6 +126,11 @@ class TensorList : public TensorSource {
 
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) override {
+    if (Has(name)) return Require(name, dims);
+    return static_cast<const GgufTensor*>(nullptr);
+  }
+
+  bool Has(absl::string_view name) const override {
     bool has = name == "output.weight" && !shape_.tied_output;
     // Of families where it may be missing: those with a parallel residual.
     has |= absl::EndsWith(name, ".ffn_norm.weight") &&
@@ -133,8 +138,7 @@ class TensorList : public TensorSource {
     for (const std::string& end : shape_.optional_tensors) {
       has |= absl::EndsWith(name, end);
     }
-    if (has) return Require(name, dims);
-    return static_cast<const GgufTensor*>(nullptr);
+    return has;
   }
 
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }

@@ -65,6 +65,10 @@ absl::StatusOr<const GgufTensor*> WeightReader::Optional(
   return Optional(name, absl::MakeConstSpan(dims.begin(), dims.size()));
 }
 
+bool WeightReader::Has(absl::string_view name) const {
+  return file_.FindTensor(name) != nullptr;
+}
+
 absl::Status WeightReader::CheckAllUsed() const {
   for (size_t i = 0; i < used_.size(); ++i) {
     const GgufTensor& tensor = file_.tensors()[i];

@@ -33,6 +33,8 @@ class TensorSource {
   // Null when there is no such tensor; another shape is an error here too.
   virtual absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) = 0;
+  // Whether there is a tensor of this name, of whatever shape.
+  virtual bool Has(absl::string_view name) const = 0;
   // An error when there are tensors that were never taken.
   virtual absl::Status CheckAllUsed() const = 0;
 };
@@ -50,6 +52,8 @@ class WeightReader : public TensorSource {
       absl::string_view name, absl::Span<const int64_t> dims) override;
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, std::initializer_list<int64_t> dims);
+
+  bool Has(absl::string_view name) const override;
 
   // Names the first tensor of the file that was never taken. Tables of plain
   // RoPE frequencies that old converters stored in every block do not count

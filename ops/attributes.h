@@ -39,6 +39,11 @@ struct GeluAttributes {
   GeluApproximation approximation = GeluApproximation::kNone;
   static absl::Span<const AttributeSchema> Schema();
 };
+struct ClampedGateAttributes {
+  double limit = 0;
+  double slope = 1;
+  static absl::Span<const AttributeSchema> Schema();
+};
 
 // rope, rope_kv_write (rope.cc; Su et al. 2021, arXiv:2104.09864; the ramp:
 // Peng et al. 2023, arXiv:2309.00071)
@@ -75,6 +80,14 @@ struct AttentionAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
+// embed (embed.cc)
+struct EmbedAttributes {
+  // Not: the table is so large that rows are read where it lies in its file,
+  // when tokens need them, and nothing else of it.
+  bool resident = true;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
 // slice (embed.cc)
 struct SliceAttributes {
   int64_t begin = 0;
@@ -86,16 +99,19 @@ struct SliceAttributes {
 struct TopKAttributes {
   int64_t k = 0;
   bool normalize = false;
+  double least_sum = 0;  // what p is divided by is at least this
+  // Columns stand in so many groups of equal size; only those of the
+  // `groups_used` groups are chosen from whose `group_best` largest columns
+  // have the largest sums.
+  int64_t groups = 1;
+  int64_t groups_used = 1;
+  int64_t group_best = 1;
+  // Above 0: see the op.
+  double margin = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
-struct ExpertMatmulAttributes {
+struct ExpertMatmulAttributes {  // expert_add and expert_mul too
   int64_t experts = 0;
-  static absl::Span<const AttributeSchema> Schema();
-};
-enum class ExpertEpilogue : uint8_t { kSiluGate, kSiluGateQuantize };
-struct FusedExpertMatmulAttributes {
-  int64_t experts = 0;
-  ExpertEpilogue epilogue = ExpertEpilogue::kSiluGate;
   static absl::Span<const AttributeSchema> Schema();
 };
 
@@ -108,6 +124,8 @@ enum class FusedEpilogue : uint8_t {
   kSiluGateQuantize,
   kGeluGate,
   kGeluGateQuantize,
+  kClampedGate,
+  kClampedGateQuantize,
 };
 struct FusedMatmulAttributes {
   std::optional<double> eps;  // there is a norm
@@ -116,6 +134,25 @@ struct FusedMatmulAttributes {
   bool quantize = false;
   bool bias = false;
   FusedEpilogue epilogue = FusedEpilogue::kStore;
+  double limit = 0;  // of clamped gates, as slope
+  double slope = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// fused_expert_matmul (experts.cc)
+struct FusedExpertMatmulAttributes {
+  int64_t experts = 0;
+  FusedEpilogue epilogue = FusedEpilogue::kStore;
+  double limit = 0;
+  double slope = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// slice_rows (weights.cc)
+struct SliceRowsAttributes {
+  int64_t parts = 1;
+  int64_t begin = 0;
+  int64_t size = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
 

@@ -24,8 +24,9 @@ ValueId GraphBuilder::Node(const OpDef& op, std::vector<ValueId> inputs,
   return graph_.node(id).outputs[0];
 }
 
-ValueId GraphBuilder::Embed(ValueId ids, ValueId table) {
-  return Node(kEmbedOp, {ids, table});
+ValueId GraphBuilder::Embed(ValueId ids, ValueId table,
+                            const EmbedAttributes& options) {
+  return Node(kEmbedOp, {ids, table}, options);
 }
 
 ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps,
@@ -103,8 +104,26 @@ ValueId GraphBuilder::Slice(ValueId x, int64_t begin, int64_t size) {
 
 ValueId GraphBuilder::Sigmoid(ValueId x) { return Node(kSigmoidOp, {x}); }
 
-Chosen GraphBuilder::TopK(ValueId x, int64_t k, bool normalize) {
-  const ValueId ids = Node(kTopKOp, {x}, TopKAttributes{k, normalize});
+ValueId GraphBuilder::SliceRows(ValueId weight, int64_t parts, int64_t begin,
+                                int64_t size) {
+  return Node(kSliceRowsOp, {weight}, SliceRowsAttributes{parts, begin, size});
+}
+
+ValueId GraphBuilder::ExpertAdd(ValueId x, ValueId bias, ValueId ids,
+                                int64_t experts) {
+  return Node(kExpertAddOp, {x, bias, ids}, ExpertMatmulAttributes{experts});
+}
+
+ValueId GraphBuilder::ExpertMul(ValueId x, ValueId weight, ValueId ids,
+                                int64_t experts) {
+  return Node(kExpertMulOp, {x, weight, ids}, ExpertMatmulAttributes{experts});
+}
+
+Chosen GraphBuilder::TopK(ValueId x, ValueId bias,
+                          const TopKAttributes& options) {
+  std::vector<ValueId> inputs = {x};
+  if (bias != kNone) inputs.push_back(bias);
+  const ValueId ids = Node(kTopKOp, std::move(inputs), options);
   if (ids == kNone) return {};
   return {ids, graph_.Producer(ids)->outputs[1]};
 }

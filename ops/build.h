@@ -43,7 +43,8 @@ class GraphBuilder {
   ValueId Node(const OpDef& op, std::vector<ValueId> inputs,
                Attributes attributes = {});
 
-  ValueId Embed(ValueId ids, ValueId table);
+  ValueId Embed(ValueId ids, ValueId table,
+                const EmbedAttributes& options = {});
   // Of each of `heads` equal parts of a row by itself. The weight of RmsNorm
   // and the bias may be kNone.
   ValueId RmsNorm(ValueId x, ValueId weight, double eps, int64_t heads = 1);
@@ -69,8 +70,12 @@ class GraphBuilder {
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
-  // See experts.h.
-  Chosen TopK(ValueId x, int64_t k, bool normalize);
+  // Of a weight: rows begin .. begin + size - 1 of each of its equal parts.
+  ValueId SliceRows(ValueId weight, int64_t parts, int64_t begin, int64_t size);
+  // See experts.h; `bias` may be kNone.
+  Chosen TopK(ValueId x, ValueId bias, const TopKAttributes& options);
+  ValueId ExpertAdd(ValueId x, ValueId bias, ValueId ids, int64_t experts);
+  ValueId ExpertMul(ValueId x, ValueId weight, ValueId ids, int64_t experts);
   ValueId ExpertMatmul(ValueId x, ValueId weight, ValueId ids, int64_t experts);
   ValueId WeightedSum(ValueId x, ValueId weights);
 

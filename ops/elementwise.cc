@@ -1,6 +1,6 @@
-// add, mul, scale, softcap, silu, sigmoid, gelu and the gates silu_gate and
-// gelu_gate: one result element from the same place of each operand.
-// quantize_rows: the same rows, rounded for integer kernels.
+// add, mul, scale, softcap, silu, sigmoid, gelu and the gates clamped_gate,
+// silu_gate and gelu_gate: one result element from the same place of each
+// operand. quantize_rows: the same rows, rounded for integer kernels.
 #include <cmath>
 #include <limits>
 
@@ -27,6 +27,11 @@ constexpr AttributeSchema kGeluAttributes[] = {
                                           "how the normal distribution is")
         .OneOf(kGeluApproximations)};
 
+constexpr AttributeSchema kClampedGateAttributes[] = {
+    Field<&ClampedGateAttributes::limit>("limit", "of both operands").Above(0),
+    Field<&ClampedGateAttributes::slope>("slope", "of a in the sigmoid")
+        .Above(0)};
+
 absl::StatusOr<Types> InferUnary(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   return Types{FloatType(OperandType(graph, node, 0).shape)};
@@ -38,7 +43,8 @@ absl::StatusOr<Types> InferBinary(const Graph& graph, const Node& node) {
   const ValueType& b = OperandType(graph, node, 1);
   const Dim columns = a.shape[a.shape.rank() - 1];
   // Kernels take all but the first dimension for the columns.
-  const bool gate = node.Is(kSiluGateOp) || node.Is(kGeluGateOp);
+  const bool gate =
+      node.Is(kSiluGateOp) || node.Is(kGeluGateOp) || node.Is(kClampedGateOp);
   const bool repeats =
       !gate && a.shape.rank() == 2 && b.shape == Shape{columns};
   if (b.dtype != DType::kF32 || !b.layout.empty() ||
@@ -99,6 +105,13 @@ void RunSiluGate(const ReferenceCall& call) {
              [](double a, double b) { return RoundToFloat(Silu(a)) * b; });
 }
 
+void RunClampedGate(const ReferenceCall& call) {
+  const auto clamp = call.attributes<ClampedGateAttributes>();
+  ForEachRow(call, [clamp](double a, double b) {
+    return ClampedGate(a, b, clamp.limit, clamp.slope);
+  });
+}
+
 absl::StatusOr<Types> InferQuantizeRows(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
@@ -141,6 +154,15 @@ constexpr OpDef Gate(const char* name, const char* meaning, const char* made_of,
   return op;
 }
 
+constexpr OpDef ClampedGateRecord() {
+  OpDef op = Binary("clamped_gate",
+                    "g / (1 + e^(-slope g)) (u + 1), g = min(a, limit), u = b "
+                    "from -limit to limit",
+                    RunClampedGate);
+  op.attributes = kClampedGateAttributes;
+  return op;
+}
+
 constexpr OpDef QuantizeRows() {
   OpDef op;
   op.name = "quantize_rows";
@@ -165,6 +187,9 @@ absl::Span<const AttributeSchema> SoftcapAttributes::Schema() {
 absl::Span<const AttributeSchema> GeluAttributes::Schema() {
   return kGeluAttributes;
 }
+absl::Span<const AttributeSchema> ClampedGateAttributes::Schema() {
+  return kClampedGateAttributes;
+}
 
 constexpr OpDef kAddOp =
     Binary("add", "a + b; b is like a, or f32[N] for each row", RunAdd);
@@ -182,6 +207,7 @@ constexpr OpDef kGeluGateOp =
     Gate("gelu_gate", "gelu(a) * b, gelu by tanh", "gelu, mul", RunGeluGate);
 constexpr OpDef kSiluGateOp =
     Gate("silu_gate", "silu(a) * b", "silu, mul", RunSiluGate);
+constexpr OpDef kClampedGateOp = ClampedGateRecord();
 constexpr OpDef kQuantizeRowsOp = QuantizeRows();
 
 }  // namespace weft

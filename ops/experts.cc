@@ -1,7 +1,9 @@
-// top_k, expert_matmul, fused_expert_matmul and weighted_sum.
+// top_k, expert_matmul, expert_add, expert_mul, fused_expert_matmul and
+// weighted_sum.
 #include "ops/experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,23 @@ absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
         absl::StrCat("top_k attribute k: is ", k,
                      ", want an integer from 1 to ", shape[1].value));
   }
+  const auto choice = node.attributes.As<TopKAttributes>();
+  const int64_t columns = shape[1].value;
+  const int64_t group = columns / choice.groups;
+  if (columns % choice.groups != 0 || choice.groups_used > choice.groups ||
+      choice.group_best > group || k > choice.groups_used * group) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "top_k cannot choose ", k, " of ", columns, " columns from ",
+        choice.groups_used, " of ", choice.groups, " groups by the ",
+        choice.group_best, " best of each"));
+  }
+  if (node.inputs.size() > 1) {
+    WEFT_RETURN_IF_ERROR(WantVector(graph, node, 1, shape[1]));
+  }
+  if (choice.margin > 0 && (node.inputs.size() > 1 || choice.groups > 1)) {
+    return absl::InvalidArgumentError(
+        "top_k attribute margin: goes with neither a bias nor groups");
+  }
   // Kernels count pairs of rows and experts in 32 bits.
   if (CappedProduct(shape[0].Resolve(graph.bounds), k) >
       std::numeric_limits<int32_t>::max()) {
@@ -43,27 +62,78 @@ absl::StatusOr<Types> InferTopK(const Graph& graph, const Node& node) {
   return Types{{DType::kI32, chosen, ""}, FloatType(chosen)};
 }
 
+// The largest of those that may be taken, the first where two are equal.
+int Largest(const std::vector<double>& x, const std::vector<bool>& may) {
+  int best = -1;
+  for (int e = 0; e < static_cast<int>(x.size()); ++e) {
+    if (may[e] && (best < 0 || x[e] > x[best])) best = e;
+  }
+  return best;
+}
+
+// Whether each column stands in one of the best groups.
+std::vector<bool> InBestGroups(const std::vector<double>& x,
+                               const TopKAttributes& choice) {
+  std::vector<bool> may(x.size(), choice.groups_used == choice.groups);
+  if (may[0]) return may;
+  const size_t size = x.size() / choice.groups;
+  std::vector<double> sums;
+  for (int64_t g = 0; g < choice.groups; ++g) {
+    const std::vector<double> group(x.begin() + g * size,
+                                    x.begin() + (g + 1) * size);
+    std::vector<bool> left(size, true);
+    double sum = 0;
+    for (int64_t i = 0; i < choice.group_best; ++i) {
+      const int best = Largest(group, left);
+      left[best] = false;
+      sum = RoundToFloat(sum + group[best]);
+    }
+    sums.push_back(sum);
+  }
+  std::vector<bool> left(sums.size(), true);
+  for (int64_t i = 0; i < choice.groups_used; ++i) {
+    const int best = Largest(sums, left);
+    left[best] = false;
+    std::fill_n(may.begin() + best * size, size, true);
+  }
+  return may;
+}
+
+// The softmax of x[best] among those that may be taken and are near it.
+double MixerShare(const std::vector<double>& x, const std::vector<bool>& may,
+                  int best, double margin) {
+  double sum = 0;
+  for (size_t e = 0; e < x.size(); ++e) {
+    const double gap = (x[best] - x[e]) / std::max(std::fabs(x[e]), x[best]);
+    if (may[e] && !(gap > margin)) sum += std::exp(x[e] - x[best]);
+  }
+  return 1 / sum;
+}
+
 void RunTopK(const ReferenceCall& call) {
-  const int64_t k = call.outputs[0].columns;
-  const bool normalize = call.attributes<TopKAttributes>().normalize;
+  const auto choice = call.attributes<TopKAttributes>();
+  std::vector<double> bias(call.inputs[0].columns);
+  if (call.node.inputs.size() > 1) bias = ReadRow(call, 1, 0);
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
     const std::vector<double> x = ReadRow(call, 0, r);
-    std::vector<bool> taken(x.size());
-    std::vector<double> largest;
+    std::vector<double> by = x;
+    for (size_t e = 0; e < x.size(); ++e) by[e] = RoundToFloat(x[e] + bias[e]);
+    std::vector<bool> may = InBestGroups(by, choice);
+    std::vector<double> p;
     double sum = 0;
     int32_t* ids = reinterpret_cast<int32_t*>(OutputRow(call, 0, r));
-    for (int64_t i = 0; i < k; ++i) {
-      int best = -1;
-      for (int e = 0; e < static_cast<int>(x.size()); ++e) {
-        if (!taken[e] && (best < 0 || x[e] > x[best])) best = e;
-      }
-      taken[best] = true;
+    for (int64_t i = 0; i < choice.k; ++i) {
+      const int best = Largest(by, may);
+      p.push_back(choice.margin > 0 ? MixerShare(x, may, best, choice.margin)
+                                    : x[best]);
+      may[best] = false;
       ids[i] = best;
-      largest.push_back(x[best]);
-      sum += x[best];
+      sum += p.back();
     }
-    for (double& p : largest) p /= normalize ? sum : 1;
-    WriteRow(call, 1, r, largest);
+    for (double& share : p) {
+      if (choice.normalize) share /= std::max(sum, choice.least_sum);
+    }
+    WriteRow(call, 1, r, p);
   }
 }
 
@@ -91,15 +161,17 @@ absl::Status WantIds(const Graph& graph, const Node& node, int i,
                    ": want the ids of a top_k among ", experts, " experts"));
 }
 
-MatmulEpilogue EpilogueOf(const Node& node) {
-  if (!node.Is(kFusedExpertMatmulOp)) return MatmulEpilogue::kStore;
-  switch (node.attributes.As<FusedExpertMatmulAttributes>().epilogue) {
-    case ExpertEpilogue::kSiluGate:
-      return MatmulEpilogue::kGate;
-    case ExpertEpilogue::kSiluGateQuantize:
-      break;
-  }
-  return MatmulEpilogue::kGateQuantize;
+// What follows the product.
+EpilogueParts EpilogueOf(const Node& node) {
+  if (!node.Is(kFusedExpertMatmulOp)) return {};
+  const auto fused = node.attributes.As<FusedExpertMatmulAttributes>();
+  return kEpilogueParts[static_cast<int>(fused.epilogue)];
+}
+
+GateParts GateOf(const Node& node) {
+  if (!node.Is(kFusedExpertMatmulOp)) return {};
+  const auto fused = node.attributes.As<FusedExpertMatmulAttributes>();
+  return {EpilogueOf(node).activation, fused.limit, fused.slope};
 }
 
 int64_t ExpertsOf(const Node& node) {
@@ -114,7 +186,12 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
   const int64_t experts = ExpertsOf(node);
   WEFT_RETURN_IF_ERROR(WantIds(graph, node, 2, experts));
   WEFT_RETURN_IF_ERROR(WantWhole(graph, node, 1));
-  const MatmulEpilogue epilogue = EpilogueOf(node);
+  const MatmulEpilogue epilogue = EpilogueOf(node).epilogue;
+  WEFT_RETURN_IF_ERROR(CheckGate(node, GateOf(node)));
+  if (epilogue == MatmulEpilogue::kResidual) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " takes no residual"));
+  }
   if (weight.shape.rank() != 2 || weight.shape[0].symbol != Dim::kNumber ||
       weight.shape[1].symbol != Dim::kNumber ||
       weight.shape[0].value % experts != 0 ||
@@ -138,6 +215,9 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
                      weight.ToString(), " for ", used, " experts of each row"));
   }
   const int64_t rows = weight.shape[0].value / experts;
+  if (node.inputs.size() > 3) {
+    WEFT_RETURN_IF_ERROR(WantVector(graph, node, 3, weight.shape[0]));
+  }
   if (epilogue == MatmulEpilogue::kStore) {
     return Types{FloatType({x.shape[0], Dim::Number(used * rows)})};
   }
@@ -151,22 +231,14 @@ absl::StatusOr<Types> InferExpertMatmul(const Graph& graph, const Node& node) {
                 Shape{x.shape[0], Dim::Number(used * rows / 2)}, ""}};
 }
 
-// silu(gate) * up, where 16 of each stand in turn.
-std::vector<double> Gated(const std::vector<double>& row) {
-  std::vector<double> gated(row.size() / 2);
-  for (size_t n = 0; n < gated.size(); ++n) {
-    const size_t gate = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
-    gated[n] = RoundToFloat(Silu(row[gate])) * row[gate + kPanelRows];
-  }
-  return gated;
-}
-
 // Expert by expert, so that a matrix that no row wants is not read.
 void RunExpertMatmul(const ReferenceCall& call) {
   const ExpertParts parts = ExpertPartsOf(call.graph, call.node);
   const int64_t rows = call.outputs[0].rows;
   const int64_t depth = call.inputs[1].columns;
   const int32_t* ids = Integers(call, 2);
+  std::vector<double> bias;
+  if (call.node.inputs.size() > 3) bias = ReadRow(call, 3, 0);
   std::vector<std::vector<double>> x(rows), y(rows);
   for (int64_t r = 0; r < rows; ++r) {
     x[r] = ReadRow(call, 0, r);
@@ -183,13 +255,15 @@ void RunExpertMatmul(const ReferenceCall& call) {
         const double* from = x[r].data() + (parts.shared ? 0 : slot * depth);
         double sum = 0;
         for (int64_t k = 0; k < depth; ++k) sum += from[k] * weight[k];
+        sum = RoundToFloat(sum);
+        if (!bias.empty()) sum += bias[e * parts.weight_rows + n];
         y[r][slot * parts.weight_rows + n] = RoundToFloat(sum);
       }
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
     const bool gate = parts.epilogue != MatmulEpilogue::kStore;
-    WriteRow(call, 0, r, gate ? Gated(y[r]) : y[r]);
+    WriteRow(call, 0, r, gate ? GatedRow(parts.gate, y[r]) : y[r]);
   }
 }
 
@@ -208,6 +282,41 @@ int64_t ExpertRowsRead(const Graph& graph, const Node& node, int operand,
   return parts.weight_rows *
          ExpertsRead(parts,
                      OperandType(graph, node, 0).shape[0].Resolve(bounds));
+}
+
+// --- expert_add and expert_mul
+
+absl::StatusOr<Types> InferExpertAdd(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
+  const int64_t experts = node.attributes.As<ExpertMatmulAttributes>().experts;
+  WEFT_RETURN_IF_ERROR(WantIds(graph, node, 2, experts));
+  const Shape& x = OperandType(graph, node, 0).shape;
+  const Shape& ids = OperandType(graph, node, 2).shape;
+  if (x.rank() != 2 || x[0] != ids[0] || x[1].symbol != Dim::kNumber ||
+      x[1].value % ids[1].value != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, " cannot take ", x.ToString(), " for ",
+                     ids[1].value, " experts of each row"));
+  }
+  WEFT_RETURN_IF_ERROR(WantVector(
+      graph, node, 1, Dim::Number(x[1].value / ids[1].value * experts)));
+  return Types{FloatType(x)};
+}
+
+void RunExpertAdd(const ReferenceCall& call) {
+  const int64_t used = call.inputs[2].columns;
+  const bool adds = call.node.Is(kExpertAddOp);
+  const std::vector<double> own = ReadRow(call, 1, 0);
+  for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
+    std::vector<double> x = ReadRow(call, 0, r);
+    const int64_t n = static_cast<int64_t>(x.size()) / used;
+    for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
+      const double number =
+          own[Integers(call, 2)[r * used + i / n] * n + i % n];
+      x[i] = adds ? x[i] + number : x[i] * number;
+    }
+    WriteRow(call, 0, r, x);
+  }
 }
 
 // --- weighted_sum
@@ -244,34 +353,74 @@ int64_t SumOperations(const Graph& graph, const Node& node,
   return 2 * OperandType(graph, node, 0).shape.Elements(bounds);
 }
 
-constexpr OperandSchema kTopKOperands[] = {RowsOperand("x")};
+constexpr OperandSchema kTopKOperands[] = {RowsOperand("x"),
+                                           Optional(WeightOperand("bias"))};
 constexpr OperandSchema kExpertOperands[] = {
     RowsOperand("x"), WeightOperand("weight"),
+    IndexOperand("ids", IndexKind::kChosen, -1)};
+constexpr OperandSchema kFusedExpertOperands[] = {
+    RowsOperand("x"), WeightOperand("weight"),
+    IndexOperand("ids", IndexKind::kChosen, -1),
+    Optional(WeightOperand("bias"))};
+constexpr OperandSchema kExpertAddOperands[] = {
+    RowsOperand("x"), WeightOperand("bias"),
+    IndexOperand("ids", IndexKind::kChosen, -1)};
+constexpr OperandSchema kExpertMulOperands[] = {
+    RowsOperand("x"), WeightOperand("w"),
     IndexOperand("ids", IndexKind::kChosen, -1)};
 constexpr OperandSchema kSumOperands[] = {RowsOperand("x"), RowsOperand("p")};
 
 constexpr AttributeSchema kTopKAttributes[] = {
     Field<&TopKAttributes::k>("k", "how many of each row").From(1, kMaxExperts),
     Field<&TopKAttributes::normalize>("normalize",
-                                      "whether p is divided by its sum")};
+                                      "whether p is divided by its sum"),
+    Field<&TopKAttributes::least_sum>("least_sum", "what that sum is at least")
+        .Optional()
+        .AtLeast(0),
+    Field<&TopKAttributes::groups>("groups", "equal parts of the columns")
+        .Optional()
+        .From(1, kMaxExperts),
+    Field<&TopKAttributes::groups_used>("groups_used",
+                                        "groups that are chosen from")
+        .Optional()
+        .From(1, kMaxExperts),
+    Field<&TopKAttributes::group_best>(
+        "group_best", "columns of a group whose sum says how good it is")
+        .Optional()
+        .From(1, kMaxExperts),
+    Field<&TopKAttributes::margin>(
+        "margin",
+        "above 0: p is the softmax among those that are left and not further "
+        "below the chosen one, relative to either (SparseMixer)")
+        .Optional()
+        .AtLeast(0)};
 constexpr AttributeSchema kExpertAttributes[] = {
     Field<&ExpertMatmulAttributes::experts>("experts", "matrices in the weight")
         .From(1, kMaxExperts)};
-constexpr const char* kExpertEpilogues[] = {"silu_gate", "silu_gate_quantize"};
 constexpr AttributeSchema kFusedExpertAttributes[] = {
     Field<&FusedExpertMatmulAttributes::experts>("experts",
                                                  "matrices in the weight")
         .From(1, kMaxExperts),
     Field<&FusedExpertMatmulAttributes::epilogue>(
-        "epilogue", "each expert's rows are 16 of gate and 16 of up in turn")
-        .OneOf(kExpertEpilogues)};
+        "epilogue",
+        "as of fused_matmul; each expert's rows are 16 of gate and 16 of up in "
+        "turn")
+        .Optional()
+        .OneOf(kEpilogueNames),
+    Field<&FusedExpertMatmulAttributes::limit>("limit", "of a clamped gate")
+        .Optional()
+        .AtLeast(0),
+    Field<&FusedExpertMatmulAttributes::slope>("slope", "of a clamped gate")
+        .Optional()
+        .AtLeast(0)};
 
 constexpr OpDef TopK() {
   OpDef op;
   op.name = "top_k";
   op.meaning =
-      "ids i32[M,k], p f32[M,k]: the k largest of each row of x [M,E], largest "
-      "first, the lower column where two are equal";
+      "ids i32[M,k]: the k largest of each row of x [M,E] + bias f32[E], "
+      "largest first, the lower column where two are equal; p f32[M,k]: x "
+      "there";
   op.operands = kTopKOperands;
   op.attributes = kTopKAttributes;
   op.primitive = true;
@@ -297,13 +446,39 @@ constexpr OpDef ExpertMatmul() {
   return op;
 }
 
+constexpr OpDef ExpertAdd() {
+  OpDef op;
+  op.name = "expert_add";
+  op.meaning =
+      "x f32[M,k*N] + the rows of bias [E*N] that belong to a row's k experts";
+  op.operands = kExpertAddOperands;
+  op.attributes = kExpertAttributes;
+  op.primitive = true;
+  op.in_place_operand = FirstOperand;
+  op.infer = InferExpertAdd;
+  op.reference = RunExpertAdd;
+  return op;
+}
+
+constexpr OpDef ExpertMul() {
+  OpDef op = ExpertAdd();
+  op.name = "expert_mul";
+  op.meaning =
+      "x f32[M,k*N] * the rows of w [E*N] that belong to a row's k experts";
+  op.operands = kExpertMulOperands;
+  return op;
+}
+
 constexpr OpDef FusedExpertMatmul() {
   OpDef op = ExpertMatmul();
   op.name = "fused_expert_matmul";
-  op.meaning = "epilogue(expert_matmul(x, weight, ids))";
+  op.meaning = "epilogue(expert_matmul(x, weight, ids) + bias)";
+  op.operands = kFusedExpertOperands;
   op.attributes = kFusedExpertAttributes;
   op.primitive = false;
-  op.made_of = "expert_matmul, silu, mul, quantize_rows";
+  op.made_of =
+      "expert_matmul, expert_add, silu or gelu, mul, clamped_gate, "
+      "quantize_rows";
   return op;
 }
 
@@ -338,7 +513,9 @@ ExpertParts ExpertPartsOf(const Graph& graph, const Node& node) {
   parts.used = OperandType(graph, node, 2).shape[1].value;
   parts.weight_rows = weight[0].value / parts.experts;
   parts.shared = OperandType(graph, node, 0).shape[1] == weight[1];
-  parts.epilogue = EpilogueOf(node);
+  parts.epilogue = EpilogueOf(node).epilogue;
+  parts.gate = GateOf(node);
+  parts.bias = node.inputs.size() > 3;
   parts.columns = parts.epilogue == MatmulEpilogue::kStore
                       ? parts.weight_rows
                       : parts.weight_rows / 2;
@@ -361,6 +538,8 @@ absl::Span<const AttributeSchema> FusedExpertMatmulAttributes::Schema() {
 
 constexpr OpDef kTopKOp = TopK();
 constexpr OpDef kExpertMatmulOp = ExpertMatmul();
+constexpr OpDef kExpertAddOp = ExpertAdd();
+constexpr OpDef kExpertMulOp = ExpertMul();
 constexpr OpDef kFusedExpertMatmulOp = FusedExpertMatmul();
 constexpr OpDef kWeightedSumOp = WeightedSum();
 

@@ -2,25 +2,32 @@
 // (Shazeer et al. 2017, arXiv:1701.06538; Jiang et al. 2024,
 // arXiv:2401.04088).
 //
-//   ids, p = top_k(x [M,E]) k normalize
-//       the k largest of each row, largest first and the lower column where
-//       two are equal, and what they are; with normalize=1 divided by their sum
+//   ids, p = top_k(x [M,E], [bias f32[E]]) k normalize ...
+//       the k largest of each row of x + bias, largest first and the lower
+//       column where two are equal, and what x is there; with normalize=1
+//       divided by their sum. With groups, only columns of the best groups are
+//       chosen (DeepSeek-AI 2024, arXiv:2412.19437, section 2.1.2). With a
+//       margin, p is SparseMixer's at inference (Liu et al. 2023,
+//       arXiv:2310.00811; as in Phi-3.5-MoE). What comes before (softmax,
+//       sigmoid) and after (softmax, scale) are ops of their own.
 //   expert_matmul(x [M,K], weight [E*N,K], ids [M,k]) experts
 //       f32[M,k*N]: for each of a row's k experts in turn, x times that
 //       expert's matrix. The matrices of all experts stand one below the other.
 //       With x of [M,k*K], the i-th K columns meet the i-th expert.
+//   expert_add(x f32[M,k*N], bias f32[E*N], ids [M,k]) experts
+//       x + each of a row's k experts' part of bias; expert_mul: times it
 //   weighted_sum(x f32[M,k*D], p f32[M,k])
 //       f32[M,D]: the k parts of a row, each times its number, added in order
 //
 // `ids` is always a result of top_k: so kernels need not check it, and the k
-// experts of a row are distinct. fused_expert_matmul is an expert_matmul with
-// an epilogue of fused_matmul.h that needs no operand of its own, "silu_gate"
-// or "silu_gate_quantize"; each expert's rows are 16 of gate and 16 of up in
-// turn.
+// experts of a row are distinct. fused_expert_matmul(x, weight, ids, [bias]) is
+// an expert_matmul with the bias and the epilogues of fused_matmul.h, but for
+// the residual; of a gate, each expert's rows are 16 of gate and 16 of up in
+// turn, and so are its biases.
 #pragma once
 
 #include "graph/graph.h"
-#include "ops/kernels/matmul/matmul.h"
+#include "ops/fused_matmul.h"
 
 namespace weft {
 
@@ -38,6 +45,8 @@ struct ExpertParts {
   // Whether the k experts of a row have the same operand.
   bool shared = true;
   MatmulEpilogue epilogue = MatmulEpilogue::kStore;
+  GateParts gate;
+  bool bias = false;  // operand 3
 };
 
 bool IsExpertMatmul(const Node& node);

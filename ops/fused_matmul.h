@@ -14,14 +14,47 @@
 //            "silu_gate":    silu(gate) * up, where the weight's rows are 16 of
 //                            gate and 16 of up in turn (interleave_rows)
 //            "gelu_gate":    the same with gelu, approximated by tanh
-//            "silu_gate_quantize", "gelu_gate_quantize": then quantize_rows
+//            "clamped_gate": clamped_gate(gate, up) with `limit` and `slope`
+//            "silu_gate_quantize" and so on: then quantize_rows
 //            absent:         y
+//
+// The bias of a gate has the order of the weight's rows. fused_expert_matmul
+// (experts.h) has the same epilogues, but for the residual.
 #pragma once
 
+#include <vector>
+
 #include "graph/graph.h"
+#include "ops/attributes.h"
 #include "ops/kernels/matmul/matmul.h"
 
 namespace weft {
+
+// What joins gate and up.
+struct GateParts {
+  GateActivation activation = GateActivation::kSilu;
+  double limit = 0;  // of kClamped
+  double slope = 0;
+};
+
+// What each FusedEpilogue is, and the names that attributes have for them.
+struct EpilogueParts {
+  MatmulEpilogue epilogue = MatmulEpilogue::kStore;
+  GateActivation activation = GateActivation::kSilu;
+};
+constexpr int kFusedEpilogues = 8;
+extern const EpilogueParts kEpilogueParts[kFusedEpilogues];
+inline constexpr const char* kEpilogueNames[kFusedEpilogues] = {
+    "",          "residual",           "silu_gate",    "silu_gate_quantize",
+    "gelu_gate", "gelu_gate_quantize", "clamped_gate", "clamped_gate_quantize"};
+FusedEpilogue FusedEpilogueOf(const EpilogueParts& parts);
+
+// The reference of these gates, for a row of 16 of gate and 16 of up in turn.
+std::vector<double> GatedRow(const GateParts& gate,
+                             const std::vector<double>& row);
+
+// Limit and slope are there when the activation wants them, or not at all.
+absl::Status CheckGate(const Node& node, const GateParts& gate);
 
 // Also describes a plain `matmul`.
 struct MatmulParts {
@@ -36,7 +69,7 @@ struct MatmulParts {
   double eps = 0;
   bool quantize = false;
   MatmulEpilogue epilogue = MatmulEpilogue::kStore;
-  GateActivation activation = GateActivation::kSilu;
+  GateParts gate;
 };
 
 // The operands behind x and weight; kNone when absent.

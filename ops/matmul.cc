@@ -13,22 +13,6 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
-// As FusedEpilogue.
-constexpr const char* kEpilogueNames[] = {"",          "residual",
-                                          "silu_gate", "silu_gate_quantize",
-                                          "gelu_gate", "gelu_gate_quantize"};
-constexpr struct {
-  MatmulEpilogue epilogue;
-  GateActivation activation = GateActivation::kSilu;
-} kEpilogues[] = {
-    {MatmulEpilogue::kStore},
-    {MatmulEpilogue::kResidual},
-    {MatmulEpilogue::kGate},
-    {MatmulEpilogue::kGateQuantize},
-    {MatmulEpilogue::kGate, GateActivation::kGeluTanh},
-    {MatmulEpilogue::kGateQuantize, GateActivation::kGeluTanh},
-};
-
 absl::StatusOr<Types> InferMatmul(const Graph& graph, const Node& node) {
   const ValueType& x = OperandType(graph, node, 0);
   const ValueType& weight = OperandType(graph, node, 1);
@@ -93,6 +77,7 @@ absl::StatusOr<Types> InferFusedMatmul(const Graph& graph, const Node& node) {
                        ", want ", (*types)[0].ToString()));
     }
   }
+  WEFT_RETURN_IF_ERROR(CheckGate(node, parts.gate));
   if (parts.epilogue == MatmulEpilogue::kGate ||
       parts.epilogue == MatmulEpilogue::kGateQuantize) {
     const int64_t rows = weight.shape[0].value;
@@ -144,15 +129,7 @@ void RunFusedMatmul(const ReferenceCall& call) {
       const std::vector<double> residual = ReadRow(call, parts.residual, r);
       for (int64_t n = 0; n < outputs; ++n) row[n] += residual[n];
     } else if (parts.epilogue != MatmulEpilogue::kStore) {
-      std::vector<double> gated(outputs / 2);
-      for (int64_t n = 0; n < outputs / 2; ++n) {
-        const int64_t gate = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
-        const double active = parts.activation == GateActivation::kSilu
-                                  ? Silu(row[gate])
-                                  : GeluTanh(row[gate]);
-        gated[n] = RoundToFloat(active) * row[gate + kPanelRows];
-      }
-      row = std::move(gated);
+      row = GatedRow(parts.gate, row);
     }
     WriteRow(call, 0, r, row);
   }
@@ -200,7 +177,13 @@ constexpr AttributeSchema kFusedAttributes[] = {
         "what becomes of the product; of a gate the weight's rows "
         "are 16 of gate and 16 of up in turn")
         .Optional()
-        .OneOf(kEpilogueNames)};
+        .OneOf(kEpilogueNames),
+    Field<&FusedMatmulAttributes::limit>("limit", "of a clamped gate")
+        .Optional()
+        .AtLeast(0),
+    Field<&FusedMatmulAttributes::slope>("slope", "of a clamped gate")
+        .Optional()
+        .AtLeast(0)};
 
 constexpr OpDef Matmul() {
   OpDef op;
@@ -233,6 +216,59 @@ constexpr OpDef FusedMatmul() {
 
 }  // namespace
 
+const EpilogueParts kEpilogueParts[kFusedEpilogues] = {
+    {MatmulEpilogue::kStore},
+    {MatmulEpilogue::kResidual},
+    {MatmulEpilogue::kGate},
+    {MatmulEpilogue::kGateQuantize},
+    {MatmulEpilogue::kGate, GateActivation::kGeluTanh},
+    {MatmulEpilogue::kGateQuantize, GateActivation::kGeluTanh},
+    {MatmulEpilogue::kGate, GateActivation::kClamped},
+    {MatmulEpilogue::kGateQuantize, GateActivation::kClamped},
+};
+
+FusedEpilogue FusedEpilogueOf(const EpilogueParts& parts) {
+  int i = 0;
+  while (i + 1 < kFusedEpilogues &&
+         (kEpilogueParts[i].epilogue != parts.epilogue ||
+          kEpilogueParts[i].activation != parts.activation)) {
+    ++i;
+  }
+  return static_cast<FusedEpilogue>(i);
+}
+
+std::vector<double> GatedRow(const GateParts& gate,
+                             const std::vector<double>& row) {
+  std::vector<double> gated(row.size() / 2);
+  for (size_t n = 0; n < gated.size(); ++n) {
+    const size_t at = n / kPanelRows * 2 * kPanelRows + n % kPanelRows;
+    const double up = row[at + kPanelRows];
+    switch (gate.activation) {
+      case GateActivation::kSilu:
+        gated[n] = RoundToFloat(Silu(row[at])) * up;
+        break;
+      case GateActivation::kGeluTanh:
+        gated[n] = RoundToFloat(GeluTanh(row[at])) * up;
+        break;
+      case GateActivation::kClamped:
+        gated[n] = ClampedGate(row[at], up, gate.limit, gate.slope);
+        break;
+    }
+  }
+  return gated;
+}
+
+absl::Status CheckGate(const Node& node, const GateParts& gate) {
+  const bool wants = gate.activation == GateActivation::kClamped;
+  if (wants ? gate.limit > 0 && gate.slope > 0
+            : gate.limit == 0 && gate.slope == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      node.op->name, wants ? " clamped gate needs limit and slope above 0"
+                           : " has limit or slope but no clamped gate"));
+}
+
 bool IsMatmul(const Node& node) {
   return node.Is(kMatmulOp) || node.Is(kFusedMatmulOp);
 }
@@ -250,8 +286,10 @@ MatmulParts PartsOf(const Node& node) {
   if (fused.bias) parts.bias = next++;
   parts.eps = fused.eps.value_or(0);
   parts.quantize = fused.quantize;
-  parts.epilogue = kEpilogues[static_cast<int>(fused.epilogue)].epilogue;
-  parts.activation = kEpilogues[static_cast<int>(fused.epilogue)].activation;
+  const EpilogueParts& epilogue =
+      kEpilogueParts[static_cast<int>(fused.epilogue)];
+  parts.epilogue = epilogue.epilogue;
+  parts.gate = {epilogue.activation, fused.limit, fused.slope};
   if (parts.epilogue == MatmulEpilogue::kResidual) parts.residual = next++;
   return parts;
 }
@@ -281,12 +319,9 @@ void SetParts(const MatmulParts& parts, const MatmulOperands& operands,
   fused.norm_bias = add(operands.norm_bias);
   fused.bias = add(operands.bias);
   add(operands.residual);
-  for (size_t i = 0; i < std::size(kEpilogues); ++i) {
-    if (kEpilogues[i].epilogue == parts.epilogue &&
-        kEpilogues[i].activation == parts.activation) {
-      fused.epilogue = static_cast<FusedEpilogue>(i);
-    }
-  }
+  fused.epilogue = FusedEpilogueOf({parts.epilogue, parts.gate.activation});
+  fused.limit = parts.gate.limit;
+  fused.slope = parts.gate.slope;
   node->Become(kFusedMatmulOp, fused);
 }
 

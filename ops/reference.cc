@@ -53,6 +53,12 @@ absl::Status Invalid(const Node& node, int i, absl::string_view want,
 
 }  // namespace
 
+double ClampedGate(double gate, double up, double limit, double slope) {
+  const double g = gate > limit ? limit : gate;
+  const double u = up > limit ? limit : up < -limit ? -limit : up;
+  return g / (1 + std::exp(-slope * g)) * (u + 1);
+}
+
 std::vector<double> ReadRow(const ReferenceCall& call, int i, int64_t row) {
   const ValueType& type = call.input_type(i);
   const Operand& in = call.inputs[i];

@@ -63,6 +63,10 @@ double Silu(double x);
 double Gelu(double x);
 double GeluTanh(double x);
 
+// y = g sigmoid(slope g) (u + 1), where g is gate but at most limit, and u is
+// up within limit of 0 (OpenAI 2025, arXiv:2508.10925).
+double ClampedGate(double gate, double up, double limit, double slope);
+
 // --- Rules.
 
 absl::Status WantFloatMatrix(const Graph& graph, const Node& node, int i);

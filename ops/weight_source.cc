@@ -1,5 +1,7 @@
 #include "ops/weight_source.h"
 
+#include <algorithm>
+
 #include "ops/kernels/matmul/matmul.h"
 #include "ops/weight_layout.h"
 
@@ -13,10 +15,23 @@ int64_t RowElementsOf(const ValueType& type) {
 
 }  // namespace
 
+void WeightSource::AddRows(const uint8_t* data, int64_t rows) {
+  parts_.push_back({rows_, data});
+  rows_ += rows;
+}
+
 void WeightSource::Add(const ValueType& type, const uint8_t* data) {
   row_bytes_ = RowBytes(type.dtype, RowElementsOf(type));
-  parts_.push_back({rows_, data});
-  rows_ += type.shape[0].value;
+  AddRows(data, type.shape[0].value);
+}
+
+void WeightSource::AddSlice(const ValueType& type, const uint8_t* data,
+                            const SliceRowsAttributes& slice) {
+  row_bytes_ = RowBytes(type.dtype, RowElementsOf(type));
+  const int64_t part_rows = type.shape[0].value / slice.parts;
+  for (int64_t part = 0; part < slice.parts; ++part) {
+    AddRows(data + (part * part_rows + slice.begin) * row_bytes_, slice.size);
+  }
 }
 
 void WeightSource::Interleave() { interleaved_ = true; }
@@ -26,9 +41,11 @@ const uint8_t* WeightSource::Row(int64_t row) const {
     const int64_t panel = row / kPanelRows;
     row = panel / 2 * kPanelRows + row % kPanelRows + (panel % 2) * (rows_ / 2);
   }
-  size_t part = parts_.size() - 1;
-  while (parts_[part].first_row > row) --part;
-  return parts_[part].data + (row - parts_[part].first_row) * row_bytes_;
+  const auto after = std::upper_bound(
+      parts_.begin(), parts_.end(), row,
+      [](int64_t r, const Part& part) { return r < part.first_row; });
+  const Part& part = *(after - 1);
+  return part.data + (row - part.first_row) * row_bytes_;
 }
 
 void WeightSource::Pack(const ValueType& type, uint8_t* out) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/attributes.h"
 
 namespace weft {
 
@@ -13,6 +14,9 @@ class WeightSource {
   // Rows below those added before. All parts have one type and row length;
   // `data` is row after row and must outlive this.
   void Add(const ValueType& type, const uint8_t* data);
+  // Some rows of each part of such a weight (slice_rows).
+  void AddSlice(const ValueType& type, const uint8_t* data,
+                const SliceRowsAttributes& slice);
 
   // Takes 16 rows of each of the two halves in turn from now on.
   void Interleave();
@@ -24,6 +28,8 @@ class WeightSource {
   void Pack(const ValueType& type, uint8_t* out) const;
 
  private:
+  void AddRows(const uint8_t* data, int64_t rows);
+
   struct Part {
     int64_t first_row;
     const uint8_t* data;

@@ -1,6 +1,6 @@
-// concat_rows, interleave_rows and pack_weight: what passes do to weights.
-// Folded at compile time; left in a graph (with pack-weights switched off) they
-// run in every step, slowly.
+// slice_rows, concat_rows, interleave_rows and pack_weight: weights made of
+// weights. Folded at compile time; left in a graph (with pack-weights switched
+// off) they run in every step, slowly.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -56,13 +56,30 @@ absl::StatusOr<Types> InferInterleave(const Graph& graph, const Node& node) {
   const ValueType& a = OperandType(graph, node, 0);
   const bool alike =
       node.inputs.size() == 1 || a == OperandType(graph, node, 1);
-  if (!alike || a.shape.rank() != 2 ||
-      (*types)[0].shape[0].value % (2 * kPanelRows) != 0) {
+  if (!alike || (*types)[0].shape[0].value % (2 * kPanelRows) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "interleave_rows wants two halves alike of whole panels, found ",
         a.ToString()));
   }
   return types;
+}
+
+absl::StatusOr<Types> InferSliceRows(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantPlainWeight(graph, node, 0));
+  ValueType type = OperandType(graph, node, 0);
+  const auto slice = node.attributes.As<SliceRowsAttributes>();
+  const int64_t rows = type.shape[0].value;
+  if (rows % slice.parts != 0 || slice.begin > rows / slice.parts ||
+      slice.size > rows / slice.parts - slice.begin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("slice_rows cannot take rows ", slice.begin, " to ",
+                     slice.begin + slice.size - 1, " of each of ", slice.parts,
+                     " equal parts of ", type.ToString()));
+  }
+  Shape shape{Dim::Number(slice.parts * slice.size)};
+  if (type.shape.rank() == 2) shape.Append(type.shape[1]);
+  type.shape = shape;
+  return Types{type};
 }
 
 absl::StatusOr<Types> InferPack(const Graph& graph, const Node& node) {
@@ -82,8 +99,13 @@ absl::StatusOr<Types> InferPack(const Graph& graph, const Node& node) {
 void RunWeightOp(const ReferenceCall& call) {
   WeightSource source;
   for (size_t i = 0; i < call.node.inputs.size(); ++i) {
-    source.Add(call.input_type(static_cast<int>(i)),
-               static_cast<const uint8_t*>(call.inputs[i].data));
+    const ValueType& type = call.input_type(static_cast<int>(i));
+    const auto* data = static_cast<const uint8_t*>(call.inputs[i].data);
+    if (call.node.Is(kSliceRowsOp)) {
+      source.AddSlice(type, data, call.attributes<SliceRowsAttributes>());
+    } else {
+      source.Add(type, data);
+    }
   }
   if (call.node.Is(kInterleaveRowsOp)) source.Interleave();
   source.Pack(call.output_type(0), static_cast<uint8_t*>(call.outputs[0].data));
@@ -94,6 +116,13 @@ constexpr OperandSchema kInterleaveOperands[] = {WeightOperand("gate"),
                                                  Optional(WeightOperand("up"))};
 constexpr OperandSchema kPackOperands[] = {WeightOperand("w")};
 
+constexpr AttributeSchema kSliceRowsAttributes[] = {
+    Field<&SliceRowsAttributes::parts>("parts", "equal parts of the weight")
+        .From(1, 1 << 16),
+    Field<&SliceRowsAttributes::begin>("begin", "first row of each part")
+        .From(0, 1 << 24),
+    Field<&SliceRowsAttributes::size>("size", "how many rows of each part")
+        .From(1, 1 << 24)};
 constexpr AttributeSchema kPackAttributes[] = {
     Field<&PackWeightAttributes::layout>("layout", "a layout of weights")};
 
@@ -105,6 +134,18 @@ constexpr OpDef ConcatRows() {
   op.made_of = "weights of products that are joined";
   op.infer = InferConcat;
   op.reference = RunWeightOp;
+  return op;
+}
+
+constexpr OpDef SliceRows() {
+  OpDef op = ConcatRows();
+  op.name = "slice_rows";
+  op.meaning = "some rows of each of the equal parts of a weight";
+  op.operands = kPackOperands;
+  op.attributes = kSliceRowsAttributes;
+  op.primitive = true;
+  op.made_of = "";
+  op.infer = InferSliceRows;
   return op;
 }
 
@@ -131,10 +172,14 @@ constexpr OpDef PackWeight() {
 
 }  // namespace
 
+absl::Span<const AttributeSchema> SliceRowsAttributes::Schema() {
+  return kSliceRowsAttributes;
+}
 absl::Span<const AttributeSchema> PackWeightAttributes::Schema() {
   return kPackAttributes;
 }
 
+constexpr OpDef kSliceRowsOp = SliceRows();
 constexpr OpDef kConcatRowsOp = ConcatRows();
 constexpr OpDef kInterleaveRowsOp = InterleaveRows();
 constexpr OpDef kPackWeightOp = PackWeight();

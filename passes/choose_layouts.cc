@@ -40,6 +40,7 @@ std::string BestLayout(const Graph& graph, const Node& node,
 bool IsConstant(const Graph& graph, ValueId value) {
   return graph.IsWeight(value) ||
          graph.ProducerOf(value, kConcatRowsOp) != kNone ||
+         graph.ProducerOf(value, kSliceRowsOp) != kNone ||
          graph.ProducerOf(value, kInterleaveRowsOp) != kNone;
 }
 

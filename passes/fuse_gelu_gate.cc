@@ -14,13 +14,23 @@
 
 namespace weft {
 
+namespace {
+
+bool IsGeluTanh(const Node& node) {
+  return node.Is(kGeluOp) &&
+         node.attributes.As<GeluAttributes>().approximation ==
+             GeluApproximation::kTanh;
+}
+
+}  // namespace
+
 absl::Status FuseGeluGate(Graph& graph, const PassOptions&) {
-  FuseGate({&kGeluGateOp, GateActivation::kGeluTanh,
-            [](const Node& node) {
-              return node.Is(kGeluOp) &&
-                     node.attributes.As<GeluAttributes>().approximation ==
-                         GeluApproximation::kTanh;
-            }},
+  FuseGate({[](Pattern gate, Pattern up, NodeId* node) {
+              return MulOfActivation(IsGeluTanh, std::move(gate), std::move(up),
+                                     node);
+            },
+            [](const Node&) { return GateParts{GateActivation::kGeluTanh}; },
+            &kGeluGateOp},
            &graph);
   return absl::OkStatus();
 }

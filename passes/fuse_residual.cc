@@ -4,6 +4,8 @@
 //   %6 = add(%5, $bias)         ->      %7 = fused_matmul(%4, $w, $bias, %2)
 //   %7 = add(%6, %2)                         bias=1 epilogue="residual"
 //
+// Likewise expert_add with the expert_matmul before it.
+//
 // The sum may take the residual's memory, which then is read and written once.
 #include "ops/fused_matmul.h"
 #include "ops/ops.h"
@@ -47,6 +49,21 @@ absl::Status FuseResidual(Graph& graph, const PassOptions&) {
                [&](NodeId add) { Fuse(graph, add, product, bias, kNone); });
   ForEachMatch(graph, added,
                [&](NodeId add) { Fuse(graph, add, product, kNone, residual); });
+  ValueId ids;
+  const Pattern of_experts =
+      Op(kExpertAddOp,
+         {Once(Op(kExpertMatmulOp, {}, &product)), Any(&bias), Any(&ids)});
+  ForEachMatch(graph, of_experts, [&](NodeId add) {
+    const Node& matmul = graph.node(product);
+    if (matmul.inputs[2] != ids) return;
+    Node& fused = graph.node(add);
+    fused.name = matmul.name;
+    fused.inputs = matmul.inputs;
+    fused.inputs.push_back(bias);
+    fused.Become(kFusedExpertMatmulOp,
+                 FusedExpertMatmulAttributes{
+                     matmul.attributes.As<ExpertMatmulAttributes>().experts});
+  });
   return absl::OkStatus();
 }
 

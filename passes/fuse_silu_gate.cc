@@ -6,19 +6,30 @@
 //   %7 = mul(%6, %5)
 //   %8 = quantize_rows(%7)
 //
-// Without the last line the epilogue is "silu_gate". Gate and up may also be
-// the halves of one product: then the halves of its weight alternate. Where the
-// two weights differ in type, or their rows do not fill panels, only silu and
-// mul become silu_gate.
+// Without the last line the epilogue is "silu_gate". Both may have a bias, or
+// be products of experts (expert_matmul, expert_add): fused_expert_matmul. Gate
+// and up may also be the halves of one product: then the halves of its weight
+// alternate. Where the two weights differ in type, or the rows of each (of each
+// expert) do not fill panels, only silu and mul become silu_gate.
 #include "ops/ops.h"
 #include "passes/fuse_gate.h"
 #include "passes/pass.h"
 
 namespace weft {
 
+namespace {
+
+bool IsSilu(const Node& node) { return node.Is(kSiluOp); }
+
+}  // namespace
+
 absl::Status FuseSiluGate(Graph& graph, const PassOptions&) {
-  FuseGate({&kSiluGateOp, GateActivation::kSilu,
-            [](const Node& node) { return node.Is(kSiluOp); }},
+  FuseGate({[](Pattern gate, Pattern up, NodeId* node) {
+              return MulOfActivation(IsSilu, std::move(gate), std::move(up),
+                                     node);
+            },
+            [](const Node&) { return GateParts{GateActivation::kSilu}; },
+            &kSiluGateOp},
            &graph);
   return absl::OkStatus();
 }

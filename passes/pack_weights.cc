@@ -21,7 +21,7 @@ namespace {
 bool IsWeightOp(const Node* node) {
   return node != nullptr &&
          (node->Is(kPackWeightOp) || node->Is(kConcatRowsOp) ||
-          node->Is(kInterleaveRowsOp));
+          node->Is(kInterleaveRowsOp) || node->Is(kSliceRowsOp));
 }
 
 // The sources of a weight made by these ops; false when they are not constant.
@@ -38,6 +38,16 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
   }
   const Node* producer = graph.Producer(value);
   if (!IsWeightOp(producer)) return false;
+  if (producer->Is(kSliceRowsOp)) {
+    const ValueId whole = producer->inputs[0];
+    if (!graph.IsWeight(whole)) return false;
+    const Value& weight = graph.value(whole);
+    if (weight.data.bytes.empty()) return false;
+    source->AddSlice(weight.type, weight.data.bytes.data(),
+                     producer->attributes.As<SliceRowsAttributes>());
+    parts->push_back(weight.data);
+    return true;
+  }
   for (ValueId input : producer->inputs) {
     // A source interleaves all of its rows or none.
     if (!producer->Is(kPackWeightOp) &&

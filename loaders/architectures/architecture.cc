@@ -154,6 +154,10 @@ ValueId ModelBuilder::JoinExperts(const std::string& name,
   return ConcatRows(matrices);
 }
 
+bool ModelBuilder::HasTensor(const std::string& tensor) const {
+  return weights_.Has(tensor);
+}
+
 ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
   std::string name = tensor.name;
   const std::string suffix = ".weight";

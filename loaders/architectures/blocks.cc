@@ -131,6 +131,19 @@ ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
   return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias);
 }
 
+ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up,
+              Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return m.Mul(m.Silu(gate), up);
+    case Activation::kGeluTanh:
+      return m.Mul(m.Gelu(gate, GeluApproximation::kTanh), up);
+    case Activation::kClamped:
+      break;
+  }
+  return m.Node(kClampedGateOp, {gate, up}, ClampedGateAttributes{7, 1.702});
+}
+
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
                          Activation activation) {
   const std::string blk = BlockPrefix(block);
@@ -139,10 +152,7 @@ ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,
   const ValueId gate = m.Linear(blk + "ffn_gate", x, f, d);
   const ValueId up = m.Linear(blk + "ffn_up", x, f, d);
   m.Name(blk + "ffn_act");
-  const ValueId active = activation == Activation::kSilu
-                             ? m.Silu(gate)
-                             : m.Gelu(gate, GeluApproximation::kTanh);
-  return m.Linear(blk + "ffn_down", m.Mul(active, up), d, f);
+  return m.Linear(blk + "ffn_down", Gated(m, gate, up, activation), d, f);
 }
 
 ValueId JoinedFeedForward(ModelBuilder& m, int64_t block, ValueId x) {

@@ -60,7 +60,11 @@ Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads);
 ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
                const AttentionOptions& options, Bias bias = Bias::kOptional);
 
-enum class Activation { kSilu, kGeluTanh };
+// kClamped: clamped_gate with the numbers of gpt-oss.
+enum class Activation { kSilu, kGeluTanh, kClamped };
+
+// activation(gate) * up; nodes have the builder's name.
+ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up, Activation activation);
 
 // ffn_down(activation(ffn_gate x) * ffn_up x).
 ValueId GatedFeedForward(ModelBuilder& m, int64_t block, ValueId x,

@@ -1,32 +1,186 @@
 #include "loaders/architectures/experts.h"
 
+#include <algorithm>
+
 namespace weft {
+namespace {
+
+using Score = ExpertOptions::Score;
+
+// The published SparseMixer's, twice its jitter.
+constexpr double kMixerMargin = 0.02;
+
+// The matrices of all experts with what is added to their products.
+struct ExpertWeights {
+  ValueId matrix = kNone;
+  ValueId bias = kNone;  // kNone: nothing
+};
+
+Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
+                     const ExpertOptions& o) {
+  const ModelConfig& c = m.config;
+  TopKAttributes choice;
+  choice.k = c.expert_used_count;
+  choice.normalize = o.normalize;
+  choice.least_sum = o.normalize ? o.least_sum : 0;
+  if (o.groups_used < o.groups) {
+    choice.groups = o.groups;
+    choice.groups_used = o.groups_used;
+    choice.group_best = std::min(o.group_best, c.expert_count / o.groups);
+  }
+  if (o.score == Score::kSparseMixer) choice.margin = kMixerMargin;
+  const ValueId bias =
+      m.OptionalVector(block + "exp_probs_b.bias", {c.expert_count});
+  ValueId scores = logits;
+  if (o.score == Score::kSoftmax) scores = m.Softmax(logits);
+  if (o.score == Score::kSigmoid) scores = m.Sigmoid(logits);
+  Chosen chosen = m.TopK(scores, bias, choice);
+  if (o.score == Score::kSoftmaxOfChosen) {
+    chosen.weights = m.Softmax(chosen.weights);
+  }
+  if (o.score == Score::kSigmoidOfChosen) {
+    chosen.weights = m.Sigmoid(chosen.weights);
+  }
+  const ValueId own =
+      m.OptionalVector(block + "ffn_down_exps.scale", {c.expert_count});
+  if (own != kNone) {
+    chosen.weights =
+        m.ExpertMul(chosen.weights, own, chosen.ids, c.expert_count);
+  }
+  if (o.weights_scale != 1) {
+    chosen.weights = m.Scale(chosen.weights, o.weights_scale);
+  }
+  return chosen;
+}
+
+ExpertWeights WeightsOf(ModelBuilder& m, const std::string& name, int64_t rows,
+                        int64_t columns) {
+  const int64_t n = m.config.expert_count;
+  return {m.ExpertMatrix(name, n, rows, columns),
+          m.OptionalVector(name + ".bias", {rows, n})};
+}
+
+// Half of the rows of each expert.
+ExpertWeights HalfOf(ModelBuilder& m, const std::string& name,
+                     const ExpertWeights& both, int64_t rows, int64_t begin) {
+  const int64_t n = m.config.expert_count;
+  m.Name(name);
+  ExpertWeights half;
+  half.matrix = m.SliceRows(both.matrix, n, begin, rows);
+  if (both.bias != kNone) half.bias = m.SliceRows(both.bias, n, begin, rows);
+  return half;
+}
+
+ValueId Product(ModelBuilder& m, const std::string& name, ValueId x,
+                const ExpertWeights& weights, ValueId ids) {
+  const int64_t n = m.config.expert_count;
+  m.Name(name);
+  const ValueId y = m.ExpertMatmul(x, weights.matrix, ids, n);
+  return weights.bias == kNone ? y : m.ExpertAdd(y, weights.bias, ids, n);
+}
+
+}  // namespace
+
+ExpertOptions ExpertsOf(const ModelConfig& config) {
+  ExpertOptions options;
+  switch (config.expert_gating) {
+    case ModelConfig::Gating::kUnset:
+    case ModelConfig::Gating::kSoftmax:
+      break;
+    case ModelConfig::Gating::kSigmoid:
+      options.score = Score::kSigmoid;
+      break;
+    case ModelConfig::Gating::kSoftmaxOfChosen:
+      options.score = Score::kSoftmaxOfChosen;
+      break;
+  }
+  options.normalize = config.expert_weights_norm.value_or(false);
+  options.weights_scale = AsWritten(config.expert_weights_scale);
+  options.groups = config.expert_group_count;
+  options.groups_used = config.expert_group_used_count;
+  return options;
+}
+
+std::vector<absl::string_view> ExpertKeys() {
+  return {"expert_count",
+          "expert_gating_func",
+          "expert_group_count",
+          "expert_weights_scale",
+          "interleave_moe_layer_step",
+          "leading_dense_block_count"};
+}
 
 ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
-                bool normalize) {
+                const ExpertOptions& options) {
   const ModelConfig& c = m.config;
   const int64_t n = c.expert_count;
   const int64_t d = c.embedding_length;
   const int64_t f = c.expert_feed_forward_length;
-  const ValueId gate_weight = m.ExpertMatrix(block + "ffn_gate_exps", n, f, d);
-  const ValueId up_weight = m.ExpertMatrix(block + "ffn_up_exps", n, f, d);
-  const ValueId down_weight = m.ExpertMatrix(block + "ffn_down_exps", n, d, f);
+  const std::string gate_name = block + "ffn_gate_exps";
+  const std::string up_name = block + "ffn_up_exps";
+  const std::string down_name = block + "ffn_down_exps";
 
-  const ValueId scores = m.Linear(block + "ffn_gate_inp", x, n, d);
+  const ValueId logits =
+      m.Linear(block + "ffn_gate_inp",
+               options.router_input == kNone ? x : options.router_input, n, d);
   m.Name(block + "ffn_router");
-  const Chosen chosen =
-      m.TopK(m.Softmax(scores), c.expert_used_count, normalize);
+  const Chosen chosen = ChooseExperts(m, block, logits, options);
+  if (options.weights_on_input) x = m.WeightedSum(x, chosen.weights);
 
-  m.Name(block + "ffn_gate_exps");
-  const ValueId gate = m.ExpertMatmul(x, gate_weight, chosen.ids, n);
-  m.Name(block + "ffn_up_exps");
-  const ValueId up = m.ExpertMatmul(x, up_weight, chosen.ids, n);
+  ExpertWeights gate, up;
+  const std::string both_name = block + "ffn_gate_up_exps";
+  if (m.HasTensor(both_name + ".weight")) {
+    const ExpertWeights both = WeightsOf(m, both_name, 2 * f, d);
+    gate = HalfOf(m, gate_name, both, f, 0);
+    up = HalfOf(m, up_name, both, f, f);
+  } else {
+    gate = WeightsOf(m, gate_name, f, d);
+    up = WeightsOf(m, up_name, f, d);
+  }
+  const ExpertWeights down = WeightsOf(m, down_name, d, f);
+  const ValueId gate_y = Product(m, gate_name, x, gate, chosen.ids);
+  const ValueId up_y = Product(m, up_name, x, up, chosen.ids);
   m.Name(block + "ffn_act_exps");
-  const ValueId hidden = m.Mul(m.Silu(gate), up);
-  m.Name(block + "ffn_down_exps");
-  const ValueId down = m.ExpertMatmul(hidden, down_weight, chosen.ids, n);
+  const ValueId hidden = Gated(m, gate_y, up_y, options.activation);
+  const ValueId y = Product(m, down_name, hidden, down, chosen.ids);
   m.Name(block + "ffn_experts");
-  return m.WeightedSum(down, chosen.weights);
+  if (!options.weights_on_input) return m.WeightedSum(y, chosen.weights);
+  return y;
+}
+
+ValueId SharedExperts(ModelBuilder& m, const std::string& block, ValueId x,
+                      int64_t width, Activation activation, bool gated) {
+  const int64_t d = m.config.embedding_length;
+  const ValueId gate = m.Linear(block + "ffn_gate_shexp", x, width, d);
+  const ValueId up = m.Linear(block + "ffn_up_shexp", x, width, d);
+  m.Name(block + "ffn_act_shexp");
+  const ValueId hidden = Gated(m, gate, up, activation);
+  const ValueId down = m.Linear(block + "ffn_down_shexp", hidden, d, width);
+  if (!gated) return down;
+  const ValueId share = m.Linear(block + "ffn_gate_inp_shexp", x, 1, d);
+  m.Name(block + "ffn_shexp");
+  return m.WeightedSum(down, m.Sigmoid(share));
+}
+
+int64_t SharedWidth(const ModelConfig& config) {
+  return config.shared_feed_forward_length > 0
+             ? config.shared_feed_forward_length
+             : config.expert_shared_count * config.expert_feed_forward_length;
+}
+
+ValueId FeedForwardOrExperts(ModelBuilder& m, int64_t block, ValueId x,
+                             const ExpertOptions& options) {
+  const ModelConfig& c = m.config;
+  if (!c.HasExperts(block)) {
+    return GatedFeedForward(m, block, x, options.activation);
+  }
+  const std::string blk = BlockPrefix(block);
+  const ValueId chosen = Experts(m, blk, x, options);
+  if (SharedWidth(c) == 0) return chosen;
+  const ValueId shared =
+      SharedExperts(m, blk, x, SharedWidth(c), options.activation);
+  m.Name(blk + "ffn_all_experts");
+  return m.Add(chosen, shared);
 }
 
 }  // namespace weft

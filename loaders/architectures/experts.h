@@ -1,19 +1,82 @@
-// The feed-forward network of a block as a mixture of experts, for the
-// architectures that have one.
+// The feed-forward network of a block as a mixture of experts: one router and
+// one set of products for all families.
+//
+//   ExpertOptions options = ExpertsOf(m.config);       what the file says
+//   options.score = ExpertOptions::Score::kSigmoid;    what the family knows
+//   x = FeedForwardOrExperts(m, block, x, options);
+//
+// with `traits.handled_keys = ExpertKeys()`, so that the keys of routers are
+// read (ModelConfig::expert_gating and so on) rather than refused. A family
+// that is put together otherwise (a norm between the parts, one input for the
+// router and another for the experts) calls Experts and SharedExperts itself.
+//
+// Of a block's tensors there are read, where the file has them: the router's
+// bias (ffn_gate_inp.bias), a bias for the choice only (exp_probs_b.bias),
+// biases of experts (ffn_gate_exps.bias, ...), numbers that weights are times
+// (ffn_down_exps.scale), gate and up as one tensor (ffn_gate_up_exps, gate's
+// rows first), and a tensor for each expert (ffn_up.3), as files of 2023 have
+// them.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "loaders/architectures/architecture.h"
+#include "loaders/architectures/blocks.h"
 
 namespace weft {
 
-// Of each row of x, the experts that the router finds likeliest
-// (config.expert_used_count of them), weighted with their probabilities. With
-// `normalize`, these are divided by their sum. Tensors: `block` + ffn_gate_inp,
-// ffn_gate_exps, ffn_up_exps and ffn_down_exps. Requires
-// config.expert_count > 0.
+struct ExpertOptions {
+  enum class Score {
+    kSoftmax,          // over all experts
+    kSigmoid,          // of each by itself
+    kSoftmaxOfChosen,  // experts are chosen by the router's logits
+    kSigmoidOfChosen,  // likewise
+    kSparseMixer,      // likewise; see top_k's margin, which is 0.02
+  };
+  Score score = Score::kSoftmax;
+  // Whether the weights of the chosen are divided by their sum, or by
+  // least_sum where that is more.
+  bool normalize = false;
+  double least_sum = 0;
+  double weights_scale = 1;  // and then times this
+  // Of so many groups of experts, those `groups_used` are chosen from whose
+  // group_best best experts have the largest sums of scores.
+  int64_t groups = 1;
+  int64_t groups_used = 1;
+  int64_t group_best = 2;
+  Activation activation = Activation::kSilu;
+  // Weights are for what goes into an expert, not for what comes out of it.
+  // Requires config.expert_used_count == 1.
+  bool weights_on_input = false;
+  // What the router sees; kNone: what the experts see.
+  ValueId router_input = kNone;
+};
+
+// What the file's keys say; score is kSoftmax where they say nothing.
+ExpertOptions ExpertsOf(const ModelConfig& config);
+
+// The keys behind that, and behind ModelConfig::HasExperts.
+std::vector<absl::string_view> ExpertKeys();
+
+// Of each row of x, config.expert_used_count experts. Tensors: `block` +
+// ffn_gate_inp, ffn_gate_exps, ffn_up_exps, ffn_down_exps and those above.
+// Requires config.expert_count > 0.
 ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
-                bool normalize);
+                const ExpertOptions& options);
+
+// The network that every token goes through beside its experts: ffn_gate_shexp,
+// ffn_up_shexp, ffn_down_shexp of `width` rows. With `gated`, times the sigmoid
+// of ffn_gate_inp_shexp x, a number for each row.
+ValueId SharedExperts(ModelBuilder& m, const std::string& block, ValueId x,
+                      int64_t width, Activation activation, bool gated = false);
+// The width that the file says: all shared experts together; 0: none.
+int64_t SharedWidth(const ModelConfig& config);
+
+// GatedFeedForward in blocks that have no experts (ModelConfig::HasExperts),
+// else Experts, and SharedExperts where there is a width, added.
+ValueId FeedForwardOrExperts(ModelBuilder& m, int64_t block, ValueId x,
+                             const ExpertOptions& options);
 
 }  // namespace weft

@@ -12,11 +12,16 @@
 // each block; rows of it are read where the file is mapped. Their last blocks
 // write no keys and values of their own: they read those of the last block of
 // their kind, with a window or without, that does.
+//
+// 26B-A4B has experts beside the network of each block. Their router reads x as
+// it is between attention and network, normalised, times a vector and divided
+// by the root of its length; norms stand before the experts, behind each of the
+// two, and behind their sum.
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
+#include "loaders/architectures/experts.h"
 
 namespace weft {
 namespace {
@@ -40,7 +45,8 @@ ValueId TokensPerBlock(ModelBuilder& m, ValueId embedded) {
   const ValueId table =
       m.Matrix("per_layer_token_embd", c.vocabulary_size, all);
   m.Name("per_layer_token_embd");
-  const ValueId of_tokens = m.Scale(m.Embed(m.ids, table), std::sqrt(n));
+  const ValueId of_tokens =
+      m.Scale(m.Embed(m.ids, table, {/*resident=*/false}), std::sqrt(n));
   const ValueId projected = m.Scale(
       m.Linear("per_layer_model_proj", embedded, all, c.embedding_length),
       1 / std::sqrt(c.embedding_length));
@@ -100,6 +106,27 @@ void IgnoreOwnCache(ModelBuilder& m, int64_t block) {
   m.Ignore(blk + "attn_k_norm.weight", {b.key_length});
 }
 
+ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = c.embedding_length;
+  const ValueId fed = GatedFeedForward(
+      m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
+  if (c.expert_count == 0) return fed;
+  const ValueId scale = m.Vector(blk + "ffn_gate_inp.scale", {d});
+  m.Name(blk + "ffn_gate_inp_norm");
+  ExpertOptions options;
+  options.router_input =
+      m.Scale(m.RmsNorm(x, scale, AsWritten(c.norm_epsilon)), 1 / std::sqrt(d));
+  options.normalize = true;
+  options.activation = Activation::kGeluTanh;
+  const ValueId chosen =
+      Experts(m, blk, RmsNorm(m, blk + "pre_ffw_norm_2", x), options);
+  m.Name(blk + "ffn_all");
+  return m.Add(RmsNorm(m, blk + "post_ffw_norm_1", fed),
+               RmsNorm(m, blk + "post_ffw_norm_2", chosen));
+}
+
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions global = m.RopeOf(RopeStyle::kHalves);
@@ -138,8 +165,7 @@ void Build(ModelBuilder& m) {
     const ValueId attended = Attend(m, block, q, last[slides], attention);
     x = Residual(m, blk + "attn_residual",
                  RmsNorm(m, blk + "post_attention_norm", attended), x);
-    const ValueId fed = GatedFeedForward(
-        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
+    const ValueId fed = FeedForward(m, block, x);
     x = Residual(m, blk + "ffn_residual",
                  RmsNorm(m, blk + "post_ffw_norm", fed), x);
     if (per_block != kNone) x = AddTokensOfBlock(m, block, per_block, x);
@@ -154,7 +180,7 @@ void Build(ModelBuilder& m) {
 
 ModelTraits Traits() {
   ModelTraits traits;
-  traits.handled_keys = {"attention.sliding_window"};
+  traits.handled_keys = {"attention.sliding_window", "expert_count"};
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
   traits.keys = {{kLogitCap, 0, 1e6, 30},

@@ -12,17 +12,12 @@
 namespace weft {
 namespace {
 
-ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
-  const ModelConfig& c = m.config;
-  return c.expert_count > 0 ? Experts(m, BlockPrefix(block), x,
-                                      c.expert_weights_norm.value_or(true))
-                            : GatedFeedForward(m, block, x, Activation::kSilu);
-}
-
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   rope.factors = m.OptionalRopeFactors("rope_freqs.weight");
+  ExpertOptions experts = ExpertsOf(c);
+  experts.normalize = c.expert_weights_norm.value_or(true);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -32,7 +27,8 @@ void Build(ModelBuilder& m) {
     const ValueId attended = CachedAttention(
         m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
     x = Residual(m, blk + "attn_residual", attended, x);
-    const ValueId fed = FeedForward(m, block, RmsNorm(m, blk + "ffn_norm", x));
+    const ValueId fed = FeedForwardOrExperts(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));

@@ -246,6 +246,16 @@ WEFT_INLINE F32x16 Exp(F32x16 x) {
 // x * sigmoid(x) = x / (1 + e^-x); Elfwing et al. 2017 (arXiv:1702.03118).
 WEFT_INLINE F32x16 Silu(F32x16 x) { return x / (Splat(1.0f) + Exp(-x)); }
 
+// clamped_gate (ops/elementwise.cc).
+WEFT_INLINE F32x16 ClampedGate(F32x16 gate, F32x16 up, float limit,
+                               float slope) {
+  const F32x16 most = Splat(limit), least = Splat(-limit);
+  const F32x16 g = Select(Less(most, gate), most, gate);
+  F32x16 u = Select(Less(most, up), most, up);
+  u = Select(Less(u, least), least, u);
+  return g / (Splat(1.0f) + Exp(g * Splat(-slope))) * (u + Splat(1.0f));
+}
+
 // x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks and
 // Gimpel 2016 (arXiv:1606.08415). That is x / (1 + e^(-2u)).
 WEFT_INLINE F32x16 GeluTanh(F32x16 x) {

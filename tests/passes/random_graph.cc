@@ -208,7 +208,8 @@ class Maker {
     const ValueId scores = Linear(x, experts);
     Named();
     const Chosen chosen = build_.TopK(
-        Chance(80) ? build_.Softmax(scores) : scores, used, Chance(50));
+        Chance(80) ? build_.Softmax(scores) : scores,
+        Chance(30) ? Vector(experts) : kNone, TopKAttributes{used, Chance(50)});
     const auto product = [&](ValueId from, int64_t rows, int64_t columns,
                              const DType* like = nullptr) {
       const ValueId weight = Weight(experts * rows, columns, like);

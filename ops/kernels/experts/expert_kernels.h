@@ -1,5 +1,5 @@
-// The rows of the kernel table for top_k and for expert_matmul and
-// fused_expert_matmul.
+// The rows of the kernel table for top_k, expert_add, expert_mul, expert_matmul
+// and fused_expert_matmul.
 #pragma once
 
 #include "ops/kernels/kernel_table.h"
@@ -10,6 +10,7 @@ void AddExpertKernels(KernelRows* rows);
 
 // The parts, by file.
 void AddTopKKernels(KernelRows* rows);
+void AddExpertRowsKernels(KernelRows* rows);
 void AddExpertMatmulKernels(KernelRows* rows);
 
 }  // namespace weft

@@ -187,7 +187,14 @@ class ExpertMatmulNode : public Kernel {
     args.weight =
         static_cast<const uint8_t*>(weight.data) + expert * expert_bytes_;
     args.weight_rows = parts_.weight_rows;
+    if (parts_.bias) {
+      args.bias = static_cast<const float*>(call.inputs[3].data) +
+                  expert * parts_.weight_rows;
+    }
     args.epilogue = parts_.epilogue;
+    args.activation = parts_.gate.activation;
+    args.limit = static_cast<float>(parts_.gate.limit);
+    args.slope = static_cast<float>(parts_.gate.slope);
     args.places = groups.places + first;
     args.parts = parts_.used;
     args.result_rows = y.rows;
@@ -289,6 +296,7 @@ void AddExpertMatmulKernels(KernelRows* rows) {
 
 void AddExpertKernels(KernelRows* rows) {
   AddTopKKernels(rows);
+  AddExpertRowsKernels(rows);
   AddExpertMatmulKernels(rows);
 }
 

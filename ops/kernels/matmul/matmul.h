@@ -27,7 +27,8 @@ enum class MatmulEpilogue {
   kGateQuantize,
 };
 
-enum class GateActivation { kSilu, kGeluTanh };
+// kClamped: clamped_gate (ops/elementwise.cc), with `limit` and `slope`.
+enum class GateActivation { kSilu, kGeluTanh, kClamped };
 
 // Output rows that share a panel of a packed weight, one lane each. The last
 // panel of a weight is filled with zeros.
@@ -42,10 +43,10 @@ struct MatmulArgs {
   const uint8_t* weight;
   // Rows of w. For the gate epilogues: rows of gate and up together.
   int64_t weight_rows;
-  // [weight_rows] or null. For the gate epilogues: all of gate's, then up's.
-  const float* bias;
+  const float* bias;  // [weight_rows] in the order of these, or null
   MatmulEpilogue epilogue;
   GateActivation activation;  // for the gate epilogues
+  float limit, slope;         // of kClamped
   float* y;
   int64_t y_row_bytes;
   const float* residual;

@@ -115,7 +115,9 @@ class MatmulNode : public Kernel {
     args.weight = static_cast<const uint8_t*>(weight.data);
     args.weight_rows = weight.rows;
     args.epilogue = parts_.epilogue;
-    args.activation = parts_.activation;
+    args.activation = parts_.gate.activation;
+    args.limit = static_cast<float>(parts_.gate.limit);
+    args.slope = static_cast<float>(parts_.gate.slope);
     if (parts_.bias >= 0) {
       args.bias = static_cast<const float*>(call.inputs[parts_.bias].data);
     }

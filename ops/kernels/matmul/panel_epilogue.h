@@ -45,12 +45,18 @@ WEFT_INLINE F32x16 GatedLanes(const MatmulArgs& args, int64_t pair, int n,
                               const float* sums) {
   F32x16 gate = Load(sums), up = Load(sums + 16);
   if (args.bias != nullptr) {
-    gate = gate + LoadLanes(args.bias + 16 * pair, n);
-    up = up + LoadLanes(args.bias + args.weight_rows / 2 + 16 * pair, n);
+    gate = gate + LoadLanes(args.bias + 32 * pair, n);
+    up = up + LoadLanes(args.bias + 32 * pair + 16, n);
   }
-  return (args.activation == GateActivation::kSilu ? Silu(gate)
-                                                   : GeluTanh(gate)) *
-         up;
+  switch (args.activation) {
+    case GateActivation::kSilu:
+      return Silu(gate) * up;
+    case GateActivation::kGeluTanh:
+      return GeluTanh(gate) * up;
+    case GateActivation::kClamped:
+      break;
+  }
+  return ClampedGate(gate, up, args.limit, args.slope);
 }
 
 // Where the floats of row m of x go.

@@ -52,6 +52,12 @@ void GeluGate(const BinaryArgs& args, int64_t begin, int64_t end) {
          [](F32x16 a, F32x16 b) WEFT_LAMBDA { return GeluTanh(a) * b; });
 }
 
+void ClampedGateRows(const BinaryArgs& args, int64_t begin, int64_t end) {
+  Binary(args, begin, end, [&](F32x16 a, F32x16 b) WEFT_LAMBDA {
+    return ClampedGate(a, b, args.limit, args.slope);
+  });
+}
+
 void SiluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA { return Silu(x); });
 }
@@ -158,6 +164,7 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
     {"mul", Mul},
     {"silu_gate", SiluGate},
     {"gelu_gate", GeluGate},
+    {"clamped_gate", ClampedGateRows},
 };
 
 constexpr UnaryKernel kUnaryKernels[] = {

@@ -98,19 +98,24 @@ class QuantizeNode : public RowNode {
 class BinaryNode : public RowNode {
  public:
   BinaryNode(const NodeView& view, const RowKernel<BinaryArgs>& kernel)
-      : repeats_(view.input(1).type.shape.rank() == 1), run_(kernel.run) {}
+      : repeats_(view.input(1).type.shape.rank() == 1), run_(kernel.run) {
+    if (view.node.attributes.Are<ClampedGateAttributes>()) {
+      clamp_ = view.node.attributes.As<ClampedGateAttributes>();
+    }
+  }
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     ConstRows b = Rows(call.inputs[1]);
     if (repeats_) b.row_bytes = 0;
-    run_(
-        {Rows(call.inputs[0]), b, call.inputs[0].columns, Out(call.outputs[0])},
-        begin, end);
+    run_({Rows(call.inputs[0]), b, call.inputs[0].columns, Out(call.outputs[0]),
+          static_cast<float>(clamp_.limit), static_cast<float>(clamp_.slope)},
+         begin, end);
   }
 
  private:
   bool repeats_;
+  ClampedGateAttributes clamp_;
   RowFunction<BinaryArgs> run_;
 };
 

@@ -59,6 +59,8 @@ struct BinaryArgs {
   ConstRows b;
   int64_t columns;
   MutableRows y;
+  float limit = 0;  // clamped_gate, as slope
+  float slope = 0;
 };
 
 struct UnaryArgs {

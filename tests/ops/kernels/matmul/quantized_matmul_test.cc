@@ -176,8 +176,8 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
         std::vector<float> want(m * n);
         for (int64_t i = 0; i < m * n; ++i) {
           float g = gates[i], u = ups[i];
-          if (with_bias) g += bias[i % n];
-          if (with_bias) u += bias[n + i % n];
+          if (with_bias) g += bias[32 * (i % n / 16) + i % 16];
+          if (with_bias) u += bias[32 * (i % n / 16) + 16 + i % 16];
           want[i] = ReferenceGate(activation, g, u);
         }
         const int64_t stride = n + 1;
