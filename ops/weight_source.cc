@@ -26,11 +26,11 @@ void WeightSource::Add(const ValueType& type, const uint8_t* data) {
 }
 
 void WeightSource::AddSlice(const ValueType& type, const uint8_t* data,
-                            const SliceRowsAttributes& slice) {
+                            int64_t parts, int64_t begin, int64_t size) {
   row_bytes_ = RowBytes(type.dtype, RowElementsOf(type));
-  const int64_t part_rows = type.shape[0].value / slice.parts;
-  for (int64_t part = 0; part < slice.parts; ++part) {
-    AddRows(data + (part * part_rows + slice.begin) * row_bytes_, slice.size);
+  const int64_t part_rows = type.shape[0].value / parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    AddRows(data + (part * part_rows + begin) * row_bytes_, size);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/attributes.h"
 
 namespace weft {
 
@@ -14,9 +13,9 @@ class WeightSource {
   // Rows below those added before. All parts have one type and row length;
   // `data` is row after row and must outlive this.
   void Add(const ValueType& type, const uint8_t* data);
-  // Some rows of each part of such a weight (slice_rows).
-  void AddSlice(const ValueType& type, const uint8_t* data,
-                const SliceRowsAttributes& slice);
+  // Rows begin .. begin + size - 1 of each of the equal parts of such a weight.
+  void AddSlice(const ValueType& type, const uint8_t* data, int64_t parts,
+                int64_t begin, int64_t size);
 
   // Takes 16 rows of each of the two halves in turn from now on.
   void Interleave();

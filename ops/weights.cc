@@ -102,7 +102,8 @@ void RunWeightOp(const ReferenceCall& call) {
     const ValueType& type = call.input_type(static_cast<int>(i));
     const auto* data = static_cast<const uint8_t*>(call.inputs[i].data);
     if (call.node.Is(kSliceRowsOp)) {
-      source.AddSlice(type, data, call.attributes<SliceRowsAttributes>());
+      const auto slice = call.attributes<SliceRowsAttributes>();
+      source.AddSlice(type, data, slice.parts, slice.begin, slice.size);
     } else {
       source.Add(type, data);
     }

@@ -43,8 +43,9 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
     if (!graph.IsWeight(whole)) return false;
     const Value& weight = graph.value(whole);
     if (weight.data.bytes.empty()) return false;
-    source->AddSlice(weight.type, weight.data.bytes.data(),
-                     producer->attributes.As<SliceRowsAttributes>());
+    const auto slice = producer->attributes.As<SliceRowsAttributes>();
+    source->AddSlice(weight.type, weight.data.bytes.data(), slice.parts,
+                     slice.begin, slice.size);
     parts->push_back(weight.data);
     return true;
   }

@@ -69,14 +69,14 @@ class ModelBuilder : public GraphBuilder {
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
   ValueId RopeFactors(const std::string& tensor);
+  // Whether the file has a tensor of this full name; where a model is only
+  // described, it has no other than what is always asked for.
+  bool HasTensor(const std::string& tensor) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
   // the file does not have it.
   double OptionalNumber(const std::string& tensor, double otherwise);
   // A tensor of these dimensions, where the file has it, is not read.
   void Ignore(const std::string& tensor, std::vector<int64_t> dims);
-  // Whether the file has a tensor of this full name; where a model is only
-  // described, it has no other than what is always asked for.
-  bool HasTensor(const std::string& tensor) const;
   // Row `row` of the matrix `name`.weight as such a vector.
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);

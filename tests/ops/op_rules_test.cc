@@ -23,6 +23,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   $p = weight q4_0[64,64]{panel16}
   $experts = weight q4_0[512,64]
   $halves = weight f32[4]
+  $v512 = weight f32[512]
   %0 = input ids i32[T]
   %1 = input positions i32[T]
   %2 = input sequence i32[T]
@@ -81,6 +82,19 @@ const char* const kLegal[] = {
     "%9, %10 = top_k(%3) k=64 normalize=0 i32[T,64], f32[T,64]",
     "%9 = expert_matmul(%3, $w, %90) experts=8 f32[T,24]",
     "%9 = expert_matmul(%3, $p, %90) experts=8 f32[T,24]",
+    "%9, %10 = top_k(%3, $v64) group_best=2 groups=8 groups_used=2 k=16 "
+    "least_sum=1e-20 normalize=1 i32[T,16], f32[T,16]",
+    "%9, %10 = top_k(%3) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
+    "%9 = expert_add(%91, $v8, %90) experts=8 f32[T,3]",
+    "%9 = expert_mul(%91, $v8, %90) experts=8 f32[T,3]",
+    "%9 = clamped_gate(%3, %3) limit=7.0 slope=1.702 f32[T,64]",
+    "%9 = slice_rows($q96) begin=5 parts=8 size=7 q4_0[56,64]",
+    "%9 = slice_rows($v64) begin=0 parts=1 size=64 f32[64]",
+    "%9 = fused_expert_matmul(%3, $experts, %90, $v512) experts=8 f32[T,192]",
+    "%9 = fused_expert_matmul(%3, $experts, %90, $v512) "
+    "epilogue=\"clamped_gate\" experts=8 limit=7.0 slope=1.5 f32[T,96]",
+    "%9 = fused_matmul(%3, $w) epilogue=\"clamped_gate\" limit=7.0 slope=1.5 "
+    "f32[T,32]",
     "%9 = weighted_sum(%3, %3) f32[T,1]",
     "%9 = quantize_rows(%3) q8r[T,64]",
     "%9 = rms_norm_quantize(%3, $v64) eps=1e-05 q8r[T,64]",
@@ -270,8 +284,42 @@ const Case kWrong[] = {
     {"%9 = expert_matmul(%3, $w, %90) epilogue=\"silu_gate\" experts=8 "
      "f32[T,12]",
      "expert_matmul attribute epilogue: there is no such attribute"},
-    {"%9 = fused_expert_matmul(%3, $experts, %90) experts=8 f32[T,192]",
-     "fused_expert_matmul attribute epilogue: is missing"},
+    {"%9 = fused_expert_matmul(%3, $experts, %90, %3) experts=8 f32[T,192]",
+     "fused_expert_matmul operand 3: want f32[512]"},
+    {"%9 = fused_expert_matmul(%3, $experts, %90) epilogue=\"residual\" "
+     "experts=8 f32[T,192]",
+     "fused_expert_matmul takes no residual"},
+    {"%9 = fused_expert_matmul(%3, $experts, %90) epilogue=\"clamped_gate\" "
+     "experts=8 f32[T,96]",
+     "fused_expert_matmul clamped gate needs limit and slope above 0"},
+    {"%9 = fused_matmul(%3, $w) epilogue=\"silu_gate\" limit=7.0 f32[T,32]",
+     "fused_matmul has limit or slope but no clamped gate"},
+    {"%9, %10 = top_k(%3) groups=7 k=2 normalize=0 i32[T,2], f32[T,2]",
+     "top_k cannot choose 2 of 64 columns from 1 of 7 groups"},
+    {"%9, %10 = top_k(%3) groups=8 groups_used=9 k=2 normalize=0 i32[T,2], "
+     "f32[T,2]",
+     "top_k cannot choose 2 of 64 columns from 9 of 8 groups"},
+    {"%9, %10 = top_k(%3) groups=8 k=9 normalize=0 i32[T,9], f32[T,9]",
+     "top_k cannot choose 9 of 64 columns from 1 of 8 groups"},
+    {"%9, %10 = top_k(%3) group_best=9 groups=8 k=2 normalize=0 i32[T,2], "
+     "f32[T,2]",
+     "by the 9 best of each"},
+    {"%9, %10 = top_k(%3, $v8) k=2 normalize=0 i32[T,2], f32[T,2]",
+     "top_k operand 1: want f32[64]"},
+    {"%9, %10 = top_k(%3, $v64) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
+     "top_k attribute margin: goes with neither a bias nor groups"},
+    {"%9 = expert_add(%91, $v64, %90) experts=8 f32[T,3]",
+     "expert_add operand 1: want f32[8]"},
+    {"%9 = expert_mul(%3, $v8, %90) experts=8 f32[T,64]",
+     "expert_mul cannot take [T,64] for 3 experts of each row"},
+    {"%9 = expert_add(%91, $v8, %1) experts=8 f32[T,3]",
+     "expert_add operand 2: want the ids of a top_k among 8 experts"},
+    {"%9 = clamped_gate(%3, %4) limit=7.0 slope=1.5 f32[T,64]",
+     "clamped_gate cannot join"},
+    {"%9 = slice_rows($q96) begin=6 parts=8 size=7 q4_0[56,64]",
+     "slice_rows cannot take rows 6 to 12 of each of 8 equal parts"},
+    {"%9 = slice_rows($q96) begin=0 parts=7 size=1 q4_0[7,64]",
+     "slice_rows cannot take rows 0 to 0 of each of 7 equal parts"},
     {"%9 = fused_expert_matmul(%3, $q, %90) epilogue=\"silu_gate\" experts=8 "
      "f32[T,12]",
      "gate needs whole panels of gate and up rows, found 8 rows"},

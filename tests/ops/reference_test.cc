@@ -205,6 +205,96 @@ TEST(ReferenceTest, TopKTakesTheLowerOfEquals) {
   EXPECT_THAT(ids, ElementsAre(1, 3, 2, 0, 1, 2));
 }
 
+TEST(ReferenceTest, TopKGoesByBiasAndGroupsAndGivesWhatIsThere) {
+  // Groups of two. By the sums of both numbers the first and the last win, by
+  // the larger number the second and the last would.
+  const auto run = [](const char* attributes, const std::string& output) {
+    return ReferenceRun(absl::StrCat(R"(
+    $b = weight f32[6]
+    %0 = input x f32[T,6]
+    %1, %2 = top_k(%0, $b) )",
+                                     attributes, R"( i32[T,2], f32[T,2]
+    output ids = %1
+    output p = %2)"),
+                        {1, 1, 16})
+        .Set<float>("x", {4, 3, 5, 0, 1, 1})
+        .Set<float>("b", {0, 0, 0, 0, 2, 5})
+        .Run(output);
+  };
+  const std::string kGroups =
+      "group_best=2 groups=3 groups_used=2 k=2 normalize=0";
+  EXPECT_THAT(run("k=2 normalize=0", "p"), ElementsAre(1, 5));
+  EXPECT_THAT(run(kGroups.c_str(), "p"), ElementsAre(1, 4));
+  EXPECT_THAT(run("groups=3 groups_used=2 k=2 normalize=0", "p"),
+              ElementsAre(1, 5));
+  EXPECT_THAT(run("k=2 least_sum=24.0 normalize=1", "p"),
+              ElementsAre(1 / 24.f, 5 / 24.f));
+}
+
+TEST(ReferenceTest, TopKWithAMarginIsSparseMixer) {
+  const Floats p = ReferenceRun(R"(
+    %0 = input x f32[T,4]
+    %1, %2 = top_k(%0) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]
+    output p = %2)",
+                                {1, 1, 16})
+                       .Set<float>("x", {10, 9.9f, 9.75f, -3})
+                       .Run("p");
+  // 9.9 is near both 10 and 9.75, which is not near 10.
+  EXPECT_FLOAT_EQ(p[0], 1 / (1 + std::exp(-0.1)));
+  EXPECT_FLOAT_EQ(p[1], 1 / (1 + std::exp(-0.15)));
+}
+
+TEST(ReferenceTest, NumbersOfExpertsGoToThoseWhoChoseThem) {
+  const std::map<std::string, Floats> results =
+      ReferenceRun(R"(
+    $b = weight f32[6]
+    %0 = input x f32[T,4]
+    %1 = input scores f32[T,3]
+    %2, %3 = top_k(%1) k=2 normalize=0 i32[T,2], f32[T,2]
+    %4 = expert_add(%0, $b, %2) experts=3 f32[T,4]
+    %5 = expert_mul(%0, $b, %2) experts=3 f32[T,4]
+    output sum = %4
+    output product = %5)",
+                   kBounds)
+          .Set<float>("b", {1, 2, 10, 20, 100, 200})
+          .Set<float>("x", {1, 2, 3, 4, 5, 6, 7, 8})
+          .Set<float>("scores", {2, 1, 3, 0, 2, 1})
+          .Run();
+  EXPECT_THAT(results.at("sum"),
+              ElementsAre(101, 202, 4, 6, 15, 26, 107, 208));
+  EXPECT_THAT(results.at("product"),
+              ElementsAre(100, 400, 3, 8, 50, 120, 700, 1600));
+}
+
+TEST(ReferenceTest, ClampedGateIsClampedAboveAndOnBothSides) {
+  const Floats y = ReferenceRun(R"(
+    %0 = input a f32[T,3]
+    %1 = input b f32[T,3]
+    %2 = clamped_gate(%0, %1) limit=7.0 slope=1.702 f32[T,3]
+    output y = %2)",
+                                {1, 1, 16})
+                       .Set<float>("a", {9, -20, 1})
+                       .Set<float>("b", {0.5f, 9, -9})
+                       .Run("y");
+  EXPECT_FLOAT_EQ(y[0], 7 / (1 + std::exp(-1.702 * 7)) * 1.5);
+  EXPECT_FLOAT_EQ(y[1], -20 / (1 + std::exp(1.702 * 20)) * 8);
+  EXPECT_FLOAT_EQ(y[2], 1 / (1 + std::exp(-1.702)) * -6);
+}
+
+TEST(ReferenceTest, SliceRowsTakesSomeOfEachPart) {
+  const Floats y = ReferenceRun(R"(
+    $w = weight f32[6,1]
+    %0 = input x f32[T,1]
+    %1 = slice_rows($w) begin=1 parts=2 size=2 f32[4,1]
+    %2 = matmul(%0, %1) f32[T,4]
+    output y = %2)",
+                                {1, 1, 16})
+                       .Set<float>("w", {1, 2, 3, 4, 5, 6})
+                       .Set<float>("x", {10})
+                       .Run("y");
+  EXPECT_THAT(y, ElementsAre(20, 30, 50, 60));
+}
+
 TEST(ReferenceTest, ExpertMatmulMultipliesByTheChosenMatrices) {
   // Three experts of two rows. The first row of x takes 2 and 0, the second 1
   // and 2.

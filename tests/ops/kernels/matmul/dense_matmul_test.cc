@@ -233,9 +233,10 @@ TEST(DenseMatmul, GatesAndQuantizesAlternatingPanels) {
         RunAll(kernel, args, 4);
         for (int64_t r = 0; r < rows; ++r) {
           for (int64_t n = 0; n < outputs; ++n) {
-            const double gate = InOrder(x, w, r, n) + bias.at(0, n);
+            const int64_t at = n / 16 * 32 + n % 16;
+            const double gate = InOrder(x, w, r, n) + bias.at(0, at);
             const double up =
-                InOrder(x, w, r, outputs + n) + bias.at(0, outputs + n);
+                InOrder(x, w, r, outputs + n) + bias.at(0, at + 16);
             const double twice =
                 activation == GateActivation::kSilu
                     ? gate
