@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 
 namespace weft::chat {
 

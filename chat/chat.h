@@ -14,7 +14,7 @@
 #include "chat/answer_stream.h"
 #include "chat/conversation.h"
 #include "chat/settings.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 #include "text/chat_template.h"
 
 namespace weft::chat {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "chat/terminal_text.h"
-#include "runtime/memory.h"
+#include "runtime/machine/memory.h"
 
 namespace weft::chat {
 namespace {

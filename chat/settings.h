@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "runtime/sampler.h"
+#include "runtime/generation/sampler.h"
 
 namespace weft::chat {
 

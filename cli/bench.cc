@@ -19,9 +19,9 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "runtime/kernel_uses.h"
-#include "runtime/limits.h"
-#include "runtime/memory.h"
+#include "runtime/machine/limits.h"
+#include "runtime/machine/memory.h"
+#include "runtime/plan/kernel_uses.h"
 
 namespace weft {
 namespace {

@@ -18,7 +18,7 @@
 #include "chat/terminal_text.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 #include "text/chat_template.h"
 
 namespace weft {

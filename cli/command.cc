@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "passes/pipeline.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 
 namespace weft {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/engine.h"
-#include "runtime/request.h"
+#include "runtime/api/engine.h"
+#include "runtime/generation/request.h"
 
 namespace weft {
 

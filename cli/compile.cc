@@ -6,9 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "runtime/cpus.h"
-#include "runtime/plan_file.h"
-#include "runtime/thread_pool.h"
+#include "runtime/machine/cpus.h"
+#include "runtime/machine/thread_pool.h"
+#include "runtime/plan/plan_file.h"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "nlohmann/json.hpp"
 #include "ops/pooling.h"
-#include "runtime/nan_logits.h"
+#include "runtime/generation/nan_logits.h"
 
 namespace weft {
 namespace {

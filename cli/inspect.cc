@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/plan_summary.h"
 #include "models/default_model.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 #include "xxhash.h"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "graph/listing.h"
 #include "ops/kernels/kernel_table.h"
-#include "runtime/model.h"
+#include "runtime/api/model.h"
 
 namespace weft {
 

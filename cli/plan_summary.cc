@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/output.h"
 #include "ops/op_table.h"
-#include "runtime/kernel_uses.h"
+#include "runtime/plan/kernel_uses.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "runtime/plan.h"
+#include "runtime/plan/plan.h"
 
 namespace weft {
 

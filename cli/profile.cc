@@ -3,7 +3,7 @@
 //
 // A prompt of random tokens, then tokens one by one (the most likely). Both are
 // run once before they count.
-#include "runtime/profile.h"
+#include "runtime/execution/profile.h"
 
 #include <algorithm>
 #include <iostream>

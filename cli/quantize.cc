@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/quantize_model.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 
 namespace weft {
 namespace {

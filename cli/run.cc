@@ -18,9 +18,9 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "runtime/completion.h"
-#include "runtime/constraint_cache.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
 
 namespace weft {
 namespace {

@@ -21,7 +21,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/service.h"

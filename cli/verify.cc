@@ -16,9 +16,10 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "graph/text_format.h"
+#include "passes/pipeline.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
-#include "runtime/cpus.h"
+#include "runtime/machine/cpus.h"
 
 namespace weft {
 namespace {

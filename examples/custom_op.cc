@@ -14,7 +14,7 @@
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/reference.h"
-#include "runtime/graph_runner.h"
+#include "runtime/execution/graph_runner.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include "ops/op_table.h"
 #include "ops/ops.h"
 #include "passes/pipeline.h"
-#include "runtime/graph_runner.h"
+#include "runtime/execution/graph_runner.h"
 
 namespace {
 

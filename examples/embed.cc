@@ -2,8 +2,8 @@
 //   bazel run //examples:embed -- "It is a truth" [MODEL.gguf]
 #include <iostream>
 
-#include "runtime/completion.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/scheduler.h"
 
 int main(int argc, char** argv) {
   auto engine = weft::Engine::Load(argc > 2 ? argv[2] : "", {});

@@ -10,7 +10,7 @@
 
 #include "loaders/quantize_model.h"
 #include "ops/kv_types.h"
-#include "runtime/engine.h"
+#include "runtime/api/engine.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/completion.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/scheduler.h"
 
 int main(int argc, char** argv) {
   weft::EngineOptions options;

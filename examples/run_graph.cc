@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/text_format.h"
 #include "ops/op_table.h"
-#include "runtime/graph_runner.h"
+#include "runtime/execution/graph_runner.h"
 
 namespace {
 

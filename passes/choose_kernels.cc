@@ -6,6 +6,7 @@
 // results would depend on the batch: the order of the kernel for one token
 // rules.
 #include "absl/strings/str_cat.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "passes/pass.h"
 

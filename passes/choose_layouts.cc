@@ -11,6 +11,7 @@
 #include <map>
 
 #include "ops/experts.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/ops.h"
 #include "ops/weight_layout.h"
 #include "passes/pass.h"

@@ -9,33 +9,18 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "ops/op_table.h"
+#include "passes/passes.h"
 
 namespace weft {
 namespace {
 
-// Why this order: rounding of activations is decided before the fusions that
-// contain it; the gate is fused before Q, K and V so that what is left with one
-// input in common are those three; norms come after both, since they fuse into
-// what these leave; layouts and packing see the final products.
+constexpr bool kOnce = false;
+constexpr bool kPerBucket = true;
+
 constexpr PassEntry kPipeline[] = {
-    {"dead-code", DeadCode, false},
-    {"quantize-activations", QuantizeActivations, false, 0.25},
-    {"common-subexpression", CommonSubexpression, false},
-    {"fuse-attention", FuseAttention, false, 1e-5},
-    {"fuse-silu-gate", FuseSiluGate, false},
-    {"fuse-gelu-gate", FuseGeluGate, false},
-    {"fuse-clamped-gate", FuseClampedGate, false},
-    {"fuse-qkv", FuseQkv, false},
-    {"fuse-rmsnorm-matmul", FuseRmsNormMatmul, false},
-    {"fuse-layernorm-matmul", FuseLayerNormMatmul, false},
-    {"fuse-residual", FuseResidual, false},
-    {"fuse-rope-kv-write", FuseRopeKvWrite, false},
-    {"fold-constants", FoldConstants, false},
-    {"choose-layouts", ChooseLayouts, false, 0, 0.1},
-    {"pack-weights", PackWeights, false},
-    {"choose-kernels", ChooseKernels, true},
-    {"schedule", Schedule, true},
-    {"plan-buffers", PlaceBuffers, true},
+#define WEFT_PASS(name, function, ...) {name, function, __VA_ARGS__},
+#include "passes/pass_list.h"
+#undef WEFT_PASS
 };
 
 std::vector<PassEntry>& Table() {

@@ -1,4 +1,5 @@
-// The order of passes, written down once, and the loop that runs them.
+// The pipeline: the passes in their order (pass_list.h), those of programs
+// among them, and the loop that runs them.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "absl/types/span.h"
 #include "base/registration.h"
 #include "passes/pass.h"
+#include "passes/pass_record.h"
 
 namespace weft {
 
@@ -37,13 +39,6 @@ absl::Span<const PassEntry> Pipeline();
 // no function, no pass `after`, a place among passes of the other kind.
 absl::StatusOr<Registration> RegisterPass(const PassEntry& pass,
                                           const std::string& after);
-
-struct PassRecord {
-  std::string name;
-  int nodes_before = 0;
-  int nodes_after = 0;
-  double seconds = 0;
-};
 
 struct PipelineOptions {
   PassOptions passes;

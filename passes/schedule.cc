@@ -108,7 +108,7 @@ class Scheduler {
 
 // The most bytes alive in one step, sharing and scratch included.
 absl::StatusOr<int64_t> Peak(const Graph& graph) {
-  WEFT_ASSIGN_OR_RETURN(BufferPlan plan, PlanBuffers(LifetimesOf(graph).records,
+  WEFT_ASSIGN_OR_RETURN(BufferPlan plan, PlanArena(LifetimesOf(graph).records,
                                                      PlanStrategy::kNoReuse));
   return plan.lower_bound;
 }

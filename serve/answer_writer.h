@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "runtime/request.h"
+#include "runtime/generation/request.h"
 #include "serve/json_stream.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 #include "serve/http_server.h"
 
 namespace weft {

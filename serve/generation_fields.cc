@@ -13,7 +13,7 @@ using json = nlohmann::ordered_json;
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr size_t kMostStops = 16;
-constexpr size_t kMostStopBytes = 1024;  // runtime/request.h
+constexpr size_t kMostStopBytes = 1024;  // runtime/generation/request.h
 
 void ReadSampling(JsonFields* fields, GenerationFields* generation) {
   SamplingOptions& sampling = generation->sampling;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "runtime/scheduler_stats.h"
+#include "runtime/generation/scheduler_stats.h"
 
 namespace weft {
 

@@ -19,8 +19,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "nlohmann/json.hpp"
-#include "runtime/request.h"
-#include "runtime/sampler.h"
+#include "runtime/generation/request.h"
+#include "runtime/generation/sampler.h"
 
 namespace weft {
 

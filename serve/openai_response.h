@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "nlohmann/json.hpp"
-#include "runtime/request.h"
+#include "runtime/generation/request.h"
 #include "serve/tool_calls.h"
 #include "text/tokenizer.h"
 

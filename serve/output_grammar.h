@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "runtime/constraint_cache.h"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/openai_request.h"
 #include "serve/tool_calls.h"
 #include "text/token_constraint.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
 #include "serve/tool_calls.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/sampler.h"
+#include "runtime/generation/sampler.h"
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"

@@ -27,10 +27,11 @@
 #include "benchmark/benchmark.h"
 #include "benchmarks/kernels/kernel_cases.h"
 #include "benchmarks/kernels/kernel_memory.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
-#include "runtime/cpus.h"
-#include "runtime/limits.h"
-#include "runtime/profile.h"
+#include "runtime/execution/profile.h"
+#include "runtime/machine/cpus.h"
+#include "runtime/machine/limits.h"
 
 namespace weft {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
 

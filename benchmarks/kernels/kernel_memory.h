@@ -7,8 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "benchmarks/kernels/kernel_operands.h"
-#include "runtime/arena.h"
-#include "runtime/thread_pool.h"
+#include "ops/kernels/kernel_table.h"
+#include "runtime/machine/arena.h"
+#include "runtime/machine/thread_pool.h"
 
 namespace weft {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "benchmarks/kernels/kernel_cases.h"
-#include "runtime/arena.h"
+#include "runtime/machine/arena.h"
 
 namespace weft {
 

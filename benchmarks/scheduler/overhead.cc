@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "runtime/completion.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/scheduler.h"
 #include "text/stream_decoder.h"
 
 namespace weft {

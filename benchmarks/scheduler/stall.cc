@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/notification.h"
-#include "runtime/completion.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/scheduler.h"
 
 namespace weft {
 namespace {

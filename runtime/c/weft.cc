@@ -22,8 +22,8 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "nlohmann/json.hpp"
-#include "runtime/constraint_cache.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
 #include "text/chat_template.h"
 
 struct weft_engine {

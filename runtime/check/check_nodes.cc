@@ -11,7 +11,7 @@
 #include "ops/kernels/kernel_table.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
-#include "runtime/executor.h"
+#include "runtime/execution/executor.h"
 
 namespace weft {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "ops/kernels/kernel_table.h"
 #include "runtime/check/reference_run.h"
-#include "runtime/plan.h"
-#include "runtime/thread_pool.h"
+#include "runtime/machine/thread_pool.h"
+#include "runtime/plan/plan.h"
 
 namespace weft {
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "graph/listing.h"
+#include "passes/pipeline.h"
 
 namespace weft {
 namespace {

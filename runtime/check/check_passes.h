@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "passes/pipeline.h"
 #include "runtime/check/reference_run.h"
-#include "runtime/compile.h"
+#include "runtime/plan/compile.h"
 
 namespace weft {
 

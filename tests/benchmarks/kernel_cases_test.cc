@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "benchmarks/kernels/kernel_memory.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 
 namespace weft {

@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "chat/terminal_text.h"
 #include "cli/filter_process.h"
-#include "runtime/completion.h"
+#include "runtime/api/completion.h"
 #include "tests/e2e/weft.h"
 #include "text/chat_template.h"
 

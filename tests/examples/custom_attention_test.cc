@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/api/engine.h"
 
 namespace examples {
 namespace {

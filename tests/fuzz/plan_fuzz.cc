@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/runtime/plan_bytes.h"
+#include "tests/runtime/plan/plan_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> bytes(data, data + size);

@@ -3,8 +3,8 @@
 
 #include "base/allocation_counter.h"
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
-#include "runtime/sampler.h"
+#include "runtime/api/engine.h"
+#include "runtime/generation/sampler.h"
 
 namespace weft {
 namespace {

@@ -17,8 +17,8 @@
 #include "loaders/gguf_writer.h"
 #include "loaders/quantize_model.h"
 #include "passes/pipeline.h"
+#include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
-#include "runtime/engine.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {

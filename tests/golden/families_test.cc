@@ -20,9 +20,9 @@
 #include "loaders/quantize_model.h"
 #include "loaders/synthesize.h"
 #include "passes/pipeline.h"
+#include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
-#include "runtime/engine.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/plain_model.h"
 

@@ -14,9 +14,9 @@
 #include "gtest/gtest.h"
 #include "loaders/architectures/architecture.h"
 #include "passes/pipeline.h"
-#include "runtime/completion.h"
-#include "runtime/engine.h"
-#include "runtime/scheduler.h"
+#include "runtime/api/completion.h"
+#include "runtime/api/engine.h"
+#include "runtime/api/scheduler.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "loaders/synthesize.h"
-#include "runtime/model.h"
+#include "runtime/api/model.h"
 
 namespace weft {
 namespace {

@@ -28,6 +28,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "graph/text_format.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
 #include "tests/passes/random_weights.h"

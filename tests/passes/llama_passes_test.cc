@@ -6,9 +6,10 @@
 #include <string>
 
 #include "graph/text_format.h"
+#include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
-#include "runtime/model.h"
+#include "runtime/api/model.h"
 
 namespace weft {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "ops/ops.h"
 #include "passes/match.h"
+#include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "tests/ops/reference_run.h"
 #include "tests/passes/random_models.h"

@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/compile.h"
-#include "runtime/executor.h"
+#include "passes/pipeline.h"
+#include "runtime/execution/executor.h"
+#include "runtime/plan/compile.h"
 #include "tests/passes/random_models.h"
 #include "tests/passes/run_poisoned.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "runtime/executor.h"
+#include "runtime/execution/executor.h"
 
 namespace weft {
 

@@ -5,14 +5,14 @@
 #include "graph/text_format.h"
 #include "ops/op_table.h"
 #include "passes/lifetimes.h"
-#include "passes/pass.h"
+#include "passes/passes.h"
 #include "tests/passes/random_graph.h"
 
 namespace weft {
 namespace {
 
 int64_t Peak(const Graph& graph) {
-  return PlanBuffers(LifetimesOf(graph).records, PlanStrategy::kNoReuse)
+  return PlanArena(LifetimesOf(graph).records, PlanStrategy::kNoReuse)
       ->lower_bound;
 }
 

@@ -6,7 +6,7 @@
 #include "graph/text_format.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
-#include "passes/pass.h"
+#include "passes/passes.h"
 
 namespace weft {
 namespace {

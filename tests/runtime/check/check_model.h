@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/api/engine.h"
 #include "runtime/check/check_passes.h"
-#include "runtime/engine.h"
 
 namespace weft {
 

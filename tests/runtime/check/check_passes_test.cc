@@ -5,6 +5,7 @@
 #include "ops/fused_matmul.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
+#include "passes/pipeline.h"
 #include "tests/runtime/check/check_model.h"
 
 namespace weft {

@@ -1,0 +1,160 @@
+#include "runtime/api/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "models/default_model.h"
+#include "ops/pooling.h"
+#include "runtime/machine/arena.h"
+#include "runtime/machine/cpus.h"
+#include "runtime/machine/memory.h"
+
+namespace weft {
+namespace {
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
+                         int threads, const std::string& path) {
+  if (options.force) return absl::OkStatus();
+  const int64_t need =
+      MemoryOf(plan, options.sequences,
+               plan.model.encoder ? plan.max_tokens() : options.sequences,
+               options.kv_pages)
+          .peak(threads);
+  const int64_t have = AvailableMemory();
+  if (need <= have) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "not enough memory: %s: the plan needs %d MiB at its peak, %d MiB are "
+      "available: choose a smaller --context or --kv-type, or --force",
+      path.empty() ? kDefaultModelName : path, (need >> 20) + 1, have >> 20));
+}
+
+// For weights that lie in a plan file; those that were made lie in an Arena,
+// which has asked.
+void AdviseWeights(const Plan& plan) {
+  const uint8_t* begin = nullptr;
+  const uint8_t* end = nullptr;
+  const Graph& graph = plan.buckets.front();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (plan.weight_checksums.count(graph.value(id).name) == 0) continue;
+    const absl::Span<const uint8_t> bytes = graph.value(id).data.bytes;
+    if (begin == nullptr || bytes.data() < begin) begin = bytes.data();
+    end = std::max(end, bytes.data() + bytes.size());
+  }
+  if (begin != nullptr) AdviseHugePages(begin, end - begin);
+}
+
+}  // namespace
+
+ModelOptions DefaultModelOptions() {
+  ModelOptions options;
+  options.compile.isa = DetectIsa();
+  return options;
+}
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
+    const std::string& path, const EngineOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.kv_pages < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid engine option: kv_pages: ", options.kv_pages,
+                     ", must be 0 (whole contexts) or above"));
+  }
+  WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  std::unique_ptr<Engine> engine(new Engine);
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
+                        Tokenizer::Create(plan.vocabulary));
+  engine->tokenizer_ = std::move(tokenizer);
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                        ThreadPool::Create(threads, options.affinity));
+  engine->threads_ = std::move(pool);
+
+  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
+  WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
+                                   options.progress));
+  engine->plan_ = std::make_shared<Plan>(std::move(plan));
+  if (options.huge_pages) AdviseWeights(*engine->plan_);
+
+  KvCacheShape shape;
+  shape.page_bytes = StatePageBytes(engine->plan_->buckets.back());
+  shape.slots = options.sequences;
+  shape.pages_per_sequence =
+      (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
+  shape.pages = options.kv_pages > 0
+                    ? options.kv_pages
+                    : shape.pages_per_sequence * options.sequences;
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache,
+                        KvCache::Create(shape, options.huge_pages));
+  engine->cache_ = std::move(cache);
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Create(engine->plan_, engine->threads_.get(),
+                       engine->cache_.get(), options.huge_pages));
+  engine->executor_ = std::move(executor);
+  engine->load_seconds_ = Seconds(start);
+  return engine;
+}
+
+absl::Status CheckGenerates(const Plan& plan) {
+  if (!plan.model.encoder) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model generates nothing: ", plan.model.architecture,
+      " is an encoder: weft eval writes its vectors (--embedding, --hidden)"));
+}
+
+absl::Status Engine::Hidden(absl::Span<const int32_t> tokens,
+                            const LogitsCallback& callback) {
+  if (!plan_->model.encoder) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has no vectors to give: ", plan_->model.architecture,
+        " is no encoder"));
+  }
+  const int64_t most = std::min(plan_->max_tokens(), plan_->context());
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  if (count < 1 || count > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("text is too ", count < 1 ? "short" : "long", ": ", count,
+                     " tokens: each looks at all others, so the model takes 1 "
+                     "to ",
+                     most, " at once"));
+  }
+  std::vector<int64_t> positions(count);
+  std::iota(positions.begin(), positions.end(), int64_t{0});
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  return session.Evaluate(tokens, positions, 0, callback);
+}
+
+absl::StatusOr<std::vector<float>> Engine::Embed(
+    absl::Span<const int32_t> tokens) {
+  Pooler pooler(plan_->model.pooling, plan_->model.embedding_length);
+  absl::Status status =
+      Hidden(tokens, [&](int64_t, absl::Span<const float> vector) {
+        pooler.Add(vector);
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  return pooler.Result();
+}
+
+absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
+                              absl::Span<const int64_t> positions,
+                              int64_t chunk, const LogitsCallback& callback) {
+  WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  return session.Evaluate(tokens, positions, chunk, callback);
+}
+
+}  // namespace weft

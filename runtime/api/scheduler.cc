@@ -1,0 +1,254 @@
+#include "runtime/api/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/generation/batcher.h"
+#include "runtime/generation/request_checks.h"
+
+namespace weft {
+namespace {
+
+absl::Status CheckOptions(const Engine& engine, int32_t slots,
+                          const SchedulerOptions& options) {
+  const auto error = [](absl::string_view field, int64_t value,
+                        absl::string_view allowed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid scheduler option: ", field, ": ", value,
+                     ", must be ", allowed));
+  };
+  if (options.prefill_tokens < 1) {
+    return error("prefill_tokens", options.prefill_tokens, "above 0");
+  }
+  if (options.prefill_tokens_alone < 0) {
+    return error("prefill_tokens_alone", options.prefill_tokens_alone,
+                 "0 (as many as a step takes) or above");
+  }
+  if (options.queue_limit < 0) {
+    return error("queue_limit", options.queue_limit, "0 or above");
+  }
+  if (slots > engine.plan().max_tokens()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "too many sequences: ", slots, ": a step of this plan takes ",
+        engine.plan().max_tokens(), " tokens: choose as many at most"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+class Scheduler::Impl {
+ public:
+  Impl(std::unique_ptr<Engine> engine, const SchedulerOptions& options)
+      : engine_(std::move(engine)),
+        options_(options),
+        vocabulary_size_(
+            static_cast<int32_t>(engine_->plan().model.vocabulary_size)),
+        end_tokens_(EndTokens(engine_->tokenizer(), vocabulary_size_)),
+        batcher_({&engine_->plan(), &engine_->cache(), &engine_->executor(),
+                  &engine_->thread_pool()},
+                 options),
+        capacity_(batcher_.capacity()),
+        stats_(batcher_.stats()),
+        thread_([this] { Loop(); }) {}
+
+  ~Impl() {
+    {
+      const absl::MutexLock lock(&mutex_);
+      draining_ = true;
+      stop_ = true;
+      work_.Signal();
+    }
+    thread_.join();
+  }
+
+  const Engine& engine() const { return *engine_; }
+  int64_t capacity() const { return capacity_; }
+
+  absl::StatusOr<RequestId> Submit(Request request, EventCallback callback);
+  bool Cancel(RequestId id);
+  int64_t Drain(absl::Time deadline);
+  SchedulerStats GetStats() const;
+
+ private:
+  absl::StatusOr<std::unique_ptr<RequestState>> MakeState(
+      Request request, EventCallback callback);
+  void Loop();
+
+  const std::unique_ptr<Engine> engine_;
+  const SchedulerOptions options_;
+  const int32_t vocabulary_size_;
+  const std::vector<int32_t> end_tokens_;
+
+  // Of the scheduler's thread, once it runs.
+  Batcher batcher_;
+
+  const int64_t capacity_;
+  mutable absl::Mutex mutex_;
+  absl::CondVar work_;   // something for the thread to do
+  absl::CondVar ended_;  // requests have ended
+  std::vector<std::unique_ptr<RequestState>> submitted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RequestId> cancelled_ ABSL_GUARDED_BY(mutex_);
+  std::set<RequestId> open_ ABSL_GUARDED_BY(mutex_);
+  RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  // As the thread left them after its last step.
+  int64_t unstarted_ ABSL_GUARDED_BY(mutex_) = 0;
+  SchedulerStats stats_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
+    Request request, EventCallback callback) {
+  auto state = std::make_unique<RequestState>();
+  state->request = std::move(request);
+  state->callback = std::move(callback);
+  state->submitted = std::chrono::steady_clock::now();
+  const Request& asked = state->request;
+  state->scope = asked.cache_scope;
+  state->unfinished = state->untold = asked.choices;
+  state->usage.prompt_tokens = static_cast<int64_t>(asked.prompt_tokens.size());
+  for (int i = 0; i < asked.choices; ++i) {
+    std::unique_ptr<TokenConstraint> constraint;
+    if (asked.constraint != nullptr) {
+      constraint = i + 1 < asked.choices ? asked.constraint->Clone()
+                                         : std::move(state->request.constraint);
+    }
+    WEFT_ASSIGN_OR_RETURN(
+        TokenChooser chooser,
+        TokenChooser::Create(&asked, i, std::move(constraint), end_tokens_,
+                             batcher_.scratch()));
+    auto sequence =
+        std::make_unique<Sequence>(state.get(), i, std::move(chooser),
+                                   ChoiceOutput(engine_->tokenizer(), asked));
+    state->sequences.push_back(std::move(sequence));
+  }
+  return state;
+}
+
+absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
+                                                  EventCallback callback) {
+  WEFT_RETURN_IF_ERROR(CheckRequest(request, engine_->plan().model, capacity_));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
+                        MakeState(std::move(request), std::move(callback)));
+
+  const absl::MutexLock lock(&mutex_);
+  if (draining_) {
+    return absl::UnavailableError(
+        "request is refused: the scheduler is shutting down");
+  }
+  const int64_t waiting = unstarted_ + static_cast<int64_t>(submitted_.size());
+  const int64_t free_slots = stats_.slots - stats_.running;
+  if (waiting >= options_.queue_limit + free_slots) {
+    ++refused_;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("queue is full: ", waiting, " requests wait, at most ",
+                     options_.queue_limit, " may: try again later"));
+  }
+  const RequestId id = ++last_id_;
+  state->id = id;
+  open_.insert(id);
+  submitted_.push_back(std::move(state));
+  work_.Signal();
+  return id;
+}
+
+bool Scheduler::Impl::Cancel(RequestId id) {
+  const absl::MutexLock lock(&mutex_);
+  if (open_.count(id) == 0) return false;
+  cancelled_.push_back(id);
+  work_.Signal();
+  return true;
+}
+
+int64_t Scheduler::Impl::Drain(absl::Time deadline) {
+  const absl::MutexLock lock(&mutex_);
+  draining_ = true;
+  while (!open_.empty()) {
+    if (ended_.WaitWithDeadline(&mutex_, deadline)) break;
+  }
+  const int64_t left = static_cast<int64_t>(open_.size());
+  cancelled_.insert(cancelled_.end(), open_.begin(), open_.end());
+  work_.Signal();
+  while (!open_.empty()) ended_.Wait(&mutex_);
+  return left;
+}
+
+SchedulerStats Scheduler::Impl::GetStats() const {
+  const absl::MutexLock lock(&mutex_);
+  SchedulerStats stats = stats_;
+  stats.refused = refused_;
+  stats.waiting += static_cast<int64_t>(submitted_.size());
+  return stats;
+}
+
+void Scheduler::Impl::Loop() {
+  std::vector<std::unique_ptr<RequestState>> submitted;
+  std::vector<RequestId> cancelled, ended;
+  while (true) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      for (const RequestId id : ended) open_.erase(id);
+      if (!ended.empty()) ended_.SignalAll();
+      while (batcher_.idle() && submitted_.empty() && !stop_) {
+        cancelled_.clear();
+        work_.Wait(&mutex_);
+      }
+      if (stop_) {
+        if (open_.empty()) return;
+        cancelled_.assign(open_.begin(), open_.end());
+      }
+      submitted.swap(submitted_);
+      cancelled.swap(cancelled_);
+      unstarted_ += static_cast<int64_t>(submitted.size());
+    }
+    for (auto& request : submitted) batcher_.Add(std::move(request));
+    for (const RequestId id : cancelled) batcher_.Cancel(id);
+    submitted.clear();
+    cancelled.clear();
+    ended.clear();
+    batcher_.Step();
+    {
+      const absl::MutexLock lock(&mutex_);
+      stats_ = batcher_.stats();
+      unstarted_ = batcher_.unstarted();
+    }
+    batcher_.TellNews(&ended);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
+    std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
+  WEFT_RETURN_IF_ERROR(
+      CheckOptions(*engine, engine->cache().pool().slots(), options));
+  return std::unique_ptr<Scheduler>(
+      new Scheduler(std::make_unique<Impl>(std::move(engine), options)));
+}
+
+Scheduler::Scheduler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Scheduler::~Scheduler() = default;
+
+const Engine& Scheduler::engine() const { return impl_->engine(); }
+int64_t Scheduler::capacity() const { return impl_->capacity(); }
+
+absl::StatusOr<RequestId> Scheduler::Submit(Request request,
+                                            EventCallback callback) {
+  return impl_->Submit(std::move(request), std::move(callback));
+}
+
+bool Scheduler::Cancel(RequestId id) { return impl_->Cancel(id); }
+
+int64_t Scheduler::Drain(absl::Time deadline) { return impl_->Drain(deadline); }
+
+SchedulerStats Scheduler::GetStats() const { return impl_->GetStats(); }
+
+}  // namespace weft

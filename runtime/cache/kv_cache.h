@@ -1,0 +1,84 @@
+// The memory of all keys and values, in pages that sequences take and give
+// back.
+//
+// One block of memory; each state (a layer's keys, or its values) has its part,
+// and page p of a state lies at p * page_bytes from the start of its part. All
+// states share the page table of one PagePool. Fresh pages come from the system
+// as zeros, untouched until used; a page that had an owner before is cleared
+// when it is given out again, so that no value of one sequence, least of all a
+// NaN, ever reaches another. Shared pages (page_pool.h) are never given out, so
+// never cleared. (Positions inside a sequence's own last page that Truncate
+// left behind, or that ReserveCopy brought along, keep their old rows until
+// they are written again; attention reads no value behind a row's position.)
+//
+// Not thread-safe; change it between steps only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ops/kernels/kernel.h"
+#include "runtime/cache/page_pool.h"
+#include "runtime/machine/arena.h"
+
+namespace weft {
+
+struct KvCacheShape {
+  // By state: bytes of kPageTokens positions of all its KV heads, a multiple
+  // of 64.
+  std::vector<int64_t> page_bytes;
+  int64_t pages;
+  int32_t slots;
+  int64_t pages_per_sequence;
+};
+
+// What Create will take for the pages, known before anything is taken. Errors:
+// a number in the shape that cannot be.
+absl::StatusOr<int64_t> KvCacheBytes(const KvCacheShape& shape);
+
+class KvCache {
+ public:
+  static absl::StatusOr<std::unique_ptr<KvCache>> Create(
+      const KvCacheShape& shape, bool huge_pages = false);
+
+  // As PagePool's, and clears what was used before.
+  absl::Status Reserve(int32_t slot, int64_t tokens);
+
+  // Adds one page to the end of a slot's, with the content of `page`, which is
+  // held, idle, or has become free just now: it may then be the one that is
+  // given. Errors as Reserve.
+  absl::Status ReserveCopy(int32_t slot, int32_t page);
+
+  absl::Status Truncate(int32_t slot, int64_t tokens) {
+    return pool_.Truncate(slot, tokens);
+  }
+  absl::Status Release(int32_t slot) { return pool_.Release(slot); }
+  absl::Status Share(int32_t slot, int32_t page) {
+    return pool_.Share(slot, page);
+  }
+  absl::Status Replace(int32_t slot, int64_t index, int32_t page) {
+    return pool_.Replace(slot, index, page);
+  }
+  void Keep(int32_t page) { pool_.Keep(page); }
+  void Drop(int32_t page) { pool_.Drop(page); }
+
+  const PagePool& pool() const { return pool_; }
+
+  // For the operands of kernels; valid as long as the cache.
+  absl::Span<const KvState> states() const { return states_; }
+
+  int64_t bytes() const { return memory_.bytes(); }
+
+ private:
+  KvCache(const KvCacheShape& shape, Arena memory);
+
+  Arena memory_;
+  PagePool pool_;
+  std::vector<KvState> states_;
+  std::vector<bool> was_used_;  // by page
+};
+
+}  // namespace weft

@@ -1,0 +1,380 @@
+#include "runtime/execution/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "ops/kernels/kernel_table.h"
+#include "ops/op_table.h"
+#include "ops/storage.h"
+#include "passes/lifetimes.h"
+
+namespace weft {
+namespace {
+
+// Which of a step's numbers an operand's row count is.
+enum class RowCount : uint8_t { kFixed, kTokens, kOutputs };
+
+// In the order of Batch.
+constexpr const char* kBatchInputs[] = {"ids", "positions", "sequence",
+                                        "output_rows", "last_positions"};
+
+// -1 when there is none of this name.
+int FindPort(const std::vector<Port>& ports, const std::string& name) {
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+struct Executor::Bucket {
+  struct NodeStep {
+    std::unique_ptr<Kernel> kernel;
+    KernelCall call;
+    int first_operand;
+    std::vector<int> guarded;  // weights whose checksums are to be compared
+  };
+
+  // An operand whose memory the caller gives anew in every step.
+  struct External {
+    int operand;
+    int port;
+    int64_t byte_offset;
+  };
+
+  const Graph* graph;
+  std::vector<Operand> operands;
+  std::vector<RowCount> row_counts;  // of each operand
+  std::vector<External> inputs, outputs;
+  std::vector<NodeStep> steps;
+  std::vector<NodeId> nodes;  // of each step
+};
+
+Executor::Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
+                   KvCache* cache)
+    : plan_(std::move(plan)),
+      threads_(threads),
+      cache_(cache),
+      guard_(*plan_) {}
+
+Executor::~Executor() = default;
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
+    std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
+    bool huge_pages) {
+  const PlanMemory memory = MemoryOf(*plan, 1, 1);
+  std::unique_ptr<Executor> executor(
+      new Executor(std::move(plan), threads, cache));
+  WEFT_ASSIGN_OR_RETURN(
+      Arena arena, Arena::Create(memory.arena, "intermediates", huge_pages));
+  executor->arena_ = std::move(arena);
+  executor->thread_scratch_bytes_ = memory.thread_scratch;
+  WEFT_ASSIGN_OR_RETURN(
+      Arena scratch,
+      Arena::Create(memory.thread_scratch * threads->threads(), "scratch"));
+  executor->scratch_ = std::move(scratch);
+  for (const Graph& graph : executor->plan_->buckets) {
+    WEFT_RETURN_IF_ERROR(executor->CollectPorts(graph));
+  }
+  executor->NameBatchInputs();
+  for (const Graph& graph : executor->plan_->buckets) {
+    executor->buckets_.push_back(std::make_unique<Bucket>());
+    absl::Status s = executor->Prepare(graph, executor->buckets_.back().get());
+    if (!s.ok()) return s;
+  }
+  return executor;
+}
+
+// Buckets have the same inputs and outputs, but for inputs that nothing reads.
+absl::Status Executor::CollectPorts(const Graph& graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kInput && FindPort(inputs_, value.name) < 0) {
+      inputs_.push_back({value.name, value.type});
+    }
+  }
+  std::set<ValueId> given;
+  for (const auto& [name, id] : graph.outputs()) {
+    const Node* producer = graph.Producer(id);
+    if (graph.value(id).kind == ValueKind::kState ||
+        (producer != nullptr && OpOf(*producer).writes_state)) {
+      continue;
+    }
+    if (!given.insert(id).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot run graph: output ", name,
+                       ": is another output too: give each value out once"));
+    }
+    if (producer == nullptr || OpOf(*producer).view) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot run graph: output ", name,
+          ": no node writes it: give the result of one that is no slice"));
+    }
+    if (FindPort(outputs_, name) < 0) {
+      outputs_.push_back({name, graph.value(id).type});
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Executor::NameBatchInputs() {
+  if (outputs_.size() != 1 || outputs_[0].name != plan_->model.output()) {
+    return;
+  }
+  for (const Port& input : inputs_) {
+    const auto it =
+        std::find(std::begin(kBatchInputs), std::end(kBatchInputs), input.name);
+    if (it == std::end(kBatchInputs)) {
+      batch_inputs_.clear();
+      return;
+    }
+    batch_inputs_.push_back(static_cast<int>(it - std::begin(kBatchInputs)));
+  }
+  batch_data_.resize(inputs_.size());
+  if (FindPort(inputs_, "last_positions") >= 0) {
+    last_positions_.resize(plan_->max_tokens());
+    last_of_slot_.resize(cache_ != nullptr ? cache_->pool().slots() : 1);
+  }
+}
+
+// Of each row's sequence in this step.
+void Executor::FindLastPositions(const Batch& batch) {
+  if (last_positions_.empty()) return;
+  const bool slots = cache_ != nullptr;
+  std::fill(last_of_slot_.begin(), last_of_slot_.end(), 0);
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    int32_t& last = last_of_slot_[slots ? batch.sequences[t] : 0];
+    last = std::max(last, batch.positions[t]);
+  }
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    last_positions_[t] = last_of_slot_[slots ? batch.sequences[t] : 0];
+  }
+}
+
+absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
+  bucket->graph = &graph;
+  // Versions of a state are one place in the cache: that of their first.
+  std::vector<int> state_of(graph.value_count(), -1);
+  int states = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (graph.value(id).kind == ValueKind::kState) state_of[id] = states++;
+  }
+  const int cached =
+      cache_ != nullptr ? static_cast<int>(cache_->states().size()) : 0;
+  if (states != cached) {
+    return absl::InternalError("the KV cache was made for another plan");
+  }
+  std::vector<int> output_of(graph.value_count(), -1);
+  for (const auto& [name, id] : graph.outputs()) {
+    output_of[id] = FindPort(outputs_, name);
+  }
+
+  const auto add_operand = [&](ValueId id) -> absl::Status {
+    const Value& value = graph.value(id);
+    const ViewOf view = RootOf(graph, id);
+    const Value& root = graph.value(view.root);
+    const int place = static_cast<int>(bucket->operands.size());
+    Operand operand = MatrixOperand(value.type, graph.bounds, nullptr);
+    RowCount rows = RowCount::kFixed;
+    const Dim& dim = value.type.shape[0];
+    if (dim == Dim::Tokens()) rows = RowCount::kTokens;
+    if (dim == Dim::Rows()) rows = RowCount::kOutputs;
+    if (state_of[id] >= 0) {
+      operand.state = &cache_->states()[state_of[id]];
+    } else if (root.kind == ValueKind::kInput) {
+      bucket->inputs.push_back(
+          {place, FindPort(inputs_, root.name), view.byte_offset});
+      if (value.type.shape.rank() == 1) {
+        operand.rows = 1;
+        rows = RowCount::kFixed;
+      }
+    } else if (root.kind == ValueKind::kWeight) {
+      if (root.data.bytes.empty()) {
+        return absl::InternalError(
+            absl::StrCat("weight ", root.name, " has no bytes"));
+      }
+      operand.data =
+          const_cast<uint8_t*>(root.data.bytes.data()) + view.byte_offset;
+    } else if (output_of[view.root] >= 0) {
+      bucket->outputs.push_back(
+          {place, output_of[view.root], view.byte_offset});
+    } else {
+      operand.data = arena_.data() + value.offset;
+    }
+    if (view.root != id && operand.row_bytes > 0) {
+      operand.row_bytes =
+          MatrixOperand(root.type, graph.bounds, nullptr).row_bytes;
+    }
+    bucket->operands.push_back(operand);
+    bucket->row_counts.push_back(rows);
+    return absl::OkStatus();
+  };
+
+  for (NodeId n : graph.order()) {
+    const Node& node = graph.node(n);
+    const OpDef& op = OpOf(node);
+    if (op.view) continue;
+    Bucket::NodeStep step;
+    step.first_operand = static_cast<int>(bucket->operands.size());
+    if (op.writes_state) state_of[node.outputs[0]] = state_of[node.inputs[0]];
+    for (ValueId id : node.inputs) {
+      WEFT_RETURN_IF_ERROR(add_operand(id));
+      const ValueId root = RootOf(graph, id).root;
+      const int weight =
+          graph.IsWeight(root) ? guard_.Find(graph.value(root).name) : -1;
+      if (weight >= 0) step.guarded.push_back(weight);
+    }
+    for (ValueId id : node.outputs) {
+      WEFT_RETURN_IF_ERROR(add_operand(id));
+    }
+    const KernelRow* row = FindKernel(node.kernel);
+    step.kernel = row->Create({graph, node, {plan_->options.isa}});
+    step.call = {};
+    if (node.scratch_offset >= 0) {
+      step.call.scratch = arena_.data() + node.scratch_offset;
+    }
+    bucket->steps.push_back(std::move(step));
+    bucket->nodes.push_back(n);
+  }
+  // Only now does the table stay where it is.
+  for (size_t i = 0; i < bucket->steps.size(); ++i) {
+    Bucket::NodeStep& step = bucket->steps[i];
+    const Node& node = graph.node(bucket->nodes[i]);
+    step.call.inputs = bucket->operands.data() + step.first_operand;
+    step.call.outputs = step.call.inputs + node.inputs.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Check(const Batch& batch) const {
+  if (batch_inputs_.empty()) {
+    return absl::FailedPreconditionError(
+        "cannot run step: the plan is no language model's: run it by its own "
+        "inputs and outputs");
+  }
+  const int64_t tokens = static_cast<int64_t>(batch.ids.size());
+  const auto error = [](absl::string_view what, int64_t found, int64_t least,
+                        int64_t most) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot run step: ", what,
+                                                   " is ", found, ": want ",
+                                                   least, " to ", most));
+  };
+  if (tokens < 1 || tokens > plan_->max_tokens()) {
+    return error("number of tokens", tokens, 1, plan_->max_tokens());
+  }
+  if (static_cast<int64_t>(batch.positions.size()) != tokens ||
+      static_cast<int64_t>(batch.sequences.size()) != tokens) {
+    return error("number of positions or sequences",
+                 static_cast<int64_t>(batch.positions.size()), tokens, tokens);
+  }
+  const int64_t outputs = static_cast<int64_t>(batch.output_rows.size());
+  if (outputs < 1 || outputs > tokens) {
+    return error("number of output rows", outputs, 1, tokens);
+  }
+  const int64_t vocabulary = plan_->model.vocabulary_size;
+  for (int64_t t = 0; t < tokens; ++t) {
+    const int32_t id = batch.ids[t];
+    const int32_t position = batch.positions[t];
+    const int32_t slot = batch.sequences[t];
+    if (id < 0 || id >= vocabulary) {
+      return error("token id", id, 0, vocabulary - 1);
+    }
+    if (position < 0 || position >= plan_->context()) {
+      return error("position", position, 0, plan_->context() - 1);
+    }
+    if (cache_ != nullptr && (slot < 0 || slot >= cache_->pool().slots())) {
+      return error("sequence", slot, 0, cache_->pool().slots() - 1);
+    }
+  }
+  for (int32_t row : batch.output_rows) {
+    if (row < 0 || row >= tokens) {
+      return error("output row", row, 0, tokens - 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Run(const Batch& batch) {
+  WEFT_RETURN_IF_ERROR(Check(batch));
+  FindLastPositions(batch);
+  const void* const spans[] = {batch.ids.data(), batch.positions.data(),
+                               batch.sequences.data(), batch.output_rows.data(),
+                               last_positions_.data()};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    batch_data_[i] = spans[batch_inputs_[i]];
+  }
+  void* const logits = batch.logits;
+  return Run(Step{static_cast<int64_t>(batch.ids.size()),
+                  static_cast<int64_t>(batch.output_rows.size()), batch_data_,
+                  absl::MakeConstSpan(&logits, 1)});
+}
+
+absl::Status Executor::Run(const Step& step) {
+  const int64_t rows = std::max(step.tokens, step.rows);
+  Bucket* bucket = nullptr;
+  for (const auto& b : buckets_) {
+    if (b->graph->bounds.tokens >= rows) {
+      bucket = b.get();
+      break;
+    }
+  }
+  for (size_t i = 0; i < bucket->operands.size(); ++i) {
+    if (bucket->row_counts[i] == RowCount::kTokens) {
+      bucket->operands[i].rows = step.tokens;
+    } else if (bucket->row_counts[i] == RowCount::kOutputs) {
+      bucket->operands[i].rows = step.rows;
+    }
+  }
+  // Kernels write to outputs only; the operand has one type for both.
+  for (const Bucket::External& input : bucket->inputs) {
+    bucket->operands[input.operand].data =
+        static_cast<uint8_t*>(const_cast<void*>(step.inputs[input.port])) +
+        input.byte_offset;
+  }
+  for (const Bucket::External& output : bucket->outputs) {
+    bucket->operands[output.operand].data =
+        static_cast<uint8_t*>(step.outputs[output.port]) + output.byte_offset;
+  }
+
+  const ThreadPool::Scope scope(threads_);
+  for (size_t i = 0; i < bucket->steps.size(); ++i) {
+    const Bucket::NodeStep& node = bucket->steps[i];
+    if (!guard_.done()) {
+      for (int weight : node.guarded) {
+        WEFT_RETURN_IF_ERROR(guard_.Check(weight, threads_));
+      }
+    }
+    if (observer_ != nullptr) {
+      observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
+    }
+    for (int phase = 0; phase < node.kernel->phases(); ++phase) {
+      const int64_t items = node.kernel->Items(node.call, phase);
+      const auto run = [&](int64_t begin, int64_t end, int thread) {
+        KernelCall call = node.call;
+        call.thread_scratch = scratch_.data() + thread * thread_scratch_bytes_;
+        node.kernel->Run(call, phase, begin, end);
+      };
+      if (observer_ == nullptr) {
+        threads_->ParallelFor(items, run);
+      } else {
+        threads_->ParallelFor(items,
+                              [&](int64_t begin, int64_t end, int thread) {
+                                observer_->BeginRange(thread);
+                                run(begin, end, thread);
+                                observer_->EndRange(thread);
+                              });
+      }
+    }
+    if (observer_ != nullptr) {
+      observer_->After(*bucket->graph, bucket->nodes[i], node.call);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+// Runs a plan's scheduled steps.
+//
+// Everything is prepared when the executor is made: the arena, each thread's
+// scratch, a kernel object and an operand table per node. Run fills in how many
+// rows there are and calls the kernels in order; it allocates nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/cache/kv_cache.h"
+#include "runtime/machine/arena.h"
+#include "runtime/machine/thread_pool.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/weight_checksum.h"
+
+namespace weft {
+
+// One step: rows of tokens, of one sequence or of several mixed. All spans but
+// `output_rows` have one entry per token.
+struct Batch {
+  absl::Span<const int32_t> ids;
+  absl::Span<const int32_t> positions;
+  absl::Span<const int32_t> sequences;  // slots of the KV cache
+  // Rows whose logits are wanted, at least one.
+  absl::Span<const int32_t> output_rows;
+  // [output_rows][vocabulary], the caller's. Of an encoder, whose sequences
+  // must be whole in a step: [output_rows][embedding].
+  float* logits;
+};
+
+// What a graph takes or gives: an input, or an output that is no state.
+struct Port {
+  std::string name;
+  ValueType type;
+};
+
+// One step of any graph. Nothing is checked: T and R are at most the plan's
+// bounds, memory is as large as the ports' types with these T and R say
+// (GraphRunner and Batch see to it), and nothing overlaps.
+struct Step {
+  int64_t tokens;
+  int64_t rows;
+  absl::Span<const void* const> inputs;  // as Executor::inputs() has them
+  absl::Span<void* const> outputs;       // likewise
+};
+
+// Told about every node of a step, before its kernel runs and after, on the
+// thread that runs the step. Views run no kernel and are not told of.
+class NodeObserver {
+ public:
+  virtual ~NodeObserver() = default;
+  // `call` has the operands that the kernel gets; valid during the call.
+  virtual void Before(const Graph& graph, NodeId node,
+                      const KernelCall& call) = 0;
+  virtual void After(const Graph& graph, NodeId node,
+                     const KernelCall& call) = 0;
+  // Around each range of the node's work, on the thread that does it: between
+  // Before and After, for several threads at once.
+  virtual void BeginRange(int /*thread*/) {}
+  virtual void EndRange(int /*thread*/) {}
+};
+
+class Executor {
+ public:
+  // `plan`, `threads` and `cache` must outlive the executor; weights must have
+  // been made. The cache has a state for each of the plan's; it may be null
+  // when there is none. Errors: no memory; an output that no node makes.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
+      bool huge_pages = false);
+  ~Executor();
+
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+
+  // One step of a language model (VerifyModelPlan).
+  // Requires pages for the positions of every row (KvCache::Reserve), and rows
+  // of one sequence in ascending position. Errors: more tokens than the plan
+  // takes, ids, positions, slots or rows out of range; then nothing has run.
+  // The first step that reads a weight compares its checksum, if the plan has
+  // one: an error then ends the step in its middle, and every later one that
+  // reads the weight. Not thread-safe.
+  absl::Status Run(const Batch& batch);
+
+  // One step of any graph. Errors: a weight's checksum, as above. Not
+  // thread-safe.
+  absl::Status Run(const Step& step);
+
+  // Nodes of all steps from now on; null: none. For profiles and checks.
+  void Observe(NodeObserver* observer) { observer_ = observer; }
+
+  int64_t arena_bytes() const { return arena_.bytes(); }
+
+ private:
+  struct Bucket;
+
+  Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
+           KvCache* cache);
+  absl::Status CollectPorts(const Graph& graph);
+  void NameBatchInputs();
+  absl::Status Prepare(const Graph& graph, Bucket* bucket);
+  absl::Status Check(const Batch& batch) const;
+  void FindLastPositions(const Batch& batch);
+
+  std::shared_ptr<const Plan> plan_;
+  ThreadPool* threads_;
+  KvCache* cache_;
+  Arena arena_;
+  Arena scratch_;
+  int64_t thread_scratch_bytes_ = 0;
+  std::vector<std::unique_ptr<Bucket>> buckets_;
+  NodeObserver* observer_ = nullptr;
+  std::vector<Port> inputs_, outputs_;
+  // Which of a batch's spans each input is; empty: not a language model.
+  std::vector<int> batch_inputs_;
+  std::vector<const void*> batch_data_;  // reused by every step
+  // For encoders, likewise.
+  std::vector<int32_t> last_positions_, last_of_slot_;
+  WeightGuard guard_;
+};
+
+}  // namespace weft

@@ -1,0 +1,493 @@
+// Which sequences run, and with which rows and pages. What becomes of the
+// logits is in batcher_tokens.cc.
+#include "runtime/generation/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "ops/kernels/kernel.h"
+#include "runtime/generation/step_budget.h"
+
+namespace weft {
+namespace {
+
+bool OlderPointer(const Sequence* a, const Sequence* b) {
+  return Older(*a, *b);
+}
+
+void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
+  list->insert(
+      std::lower_bound(list->begin(), list->end(), sequence, OlderPointer),
+      sequence);
+}
+
+// What a step waits for masks at most when nobody else has anything to do; then
+// it looks for news.
+constexpr absl::Duration kMaskWait = absl::Milliseconds(2);
+
+int64_t Left(const Sequence& sequence) {
+  return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
+}
+
+}  // namespace
+
+Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
+    : plan_(*parts.plan),
+      cache_(*parts.cache),
+      executor_(*parts.executor),
+      threads_(*parts.threads),
+      options_(options),
+      encoder_(plan_.model.encoder),
+      columns_(plan_.model.output_columns()),
+      max_tokens_(plan_.max_tokens()),
+      capacity_(std::min({plan_.context(),
+                          int64_t{cache_.pool().pages()} * kPageTokens,
+                          encoder_ ? max_tokens_ : plan_.context()})),
+      prefix_cache_(&cache_) {
+  const int32_t slots = cache_.pool().slots();
+  for (int i = 0; i < std::min(threads_.threads(), encoder_ ? 1 : slots); ++i) {
+    scratch_.emplace_back(
+        static_cast<int32_t>(plan_.model.vocabulary_size));
+  }
+  for (int32_t slot = slots - 1; slot >= 0; --slot) {
+    free_slots_.push_back(slot);
+  }
+  running_.reserve(slots);
+  news_.reserve(slots);
+  left_.reserve(slots);
+  share_.reserve(slots);
+  ids_.reserve(max_tokens_);
+  positions_.reserve(max_tokens_);
+  slots_.reserve(max_tokens_);
+  const int64_t wanted = encoder_ ? max_tokens_ : slots;
+  output_rows_.reserve(wanted);
+  choosing_.reserve(slots);
+  logits_.resize(wanted * columns_);
+  stats_.slots = slots;
+  stats_.pages = cache_.pool().pages();
+  for (const KvState& state : cache_.states()) {
+    stats_.page_bytes += state.page_bytes;
+  }
+  UpdateGauges();
+}
+
+void Batcher::Add(std::unique_ptr<RequestState> request) {
+  ++stats_.requests;
+  ++unstarted_;
+  stats_.prompt_tokens +=
+      static_cast<int64_t>(request->request.prompt_tokens.size());
+  if (!options_.prefix_cache) {
+    request->scope = static_cast<uint64_t>(request->id);
+  }
+  request->share =
+      shares_.Join(request->request.client, request->request.task, request->id,
+                   static_cast<int64_t>(request->sequences.size()));
+  for (const auto& sequence : request->sequences) {
+    waiting_.push_back(sequence.get());
+  }
+  requests_.push_back(std::move(request));
+  RequestState* const added = requests_.back().get();
+  if (added->request.max_tokens == 0 && !encoder_) {
+    FinishAll(added, FinishReason::kLength);
+  }
+}
+
+void Batcher::Cancel(RequestId id) {
+  for (const auto& request : requests_) {
+    if (request->id == id) FinishAll(request.get(), FinishReason::kCancelled);
+  }
+}
+
+void Batcher::Step() {
+  EndLateRequests();
+  ChangeTurns();
+  Admit();
+  if (!encoder_) FindPages();
+  ShareRows();
+  TakePages();
+  const bool any =
+      std::any_of(running_.begin(), running_.end(),
+                  [](const Sequence* sequence) { return sequence->rows > 0; });
+  if (!any && !running_.empty()) mask_maker_.Wait(kMaskWait);
+  if (any) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const absl::Status status = RunRows();
+    if (status.ok()) encoder_ ? PoolVectors() : ChooseTokens();
+    step_end_ = std::chrono::steady_clock::now();
+    const double seconds =
+        std::chrono::duration<double>(step_end_ - start).count();
+    ++stats_.steps;
+    stats_.busy_seconds += seconds;
+    stats_.step_time.Add(seconds);
+    TakeTokens(status);
+  }
+  UpdateGauges();
+}
+
+void Batcher::EndLateRequests() {
+  const absl::Time now = absl::Now();
+  for (const auto& request : requests_) {
+    if (request->request.deadline < now) {
+      FinishAll(request.get(), FinishReason::kDeadline);
+    }
+  }
+}
+
+// Gives the slots of those that have had their turn to those that deserve them
+// more; the oldest keeps its own.
+void Batcher::ChangeTurns() {
+  // Now and then is often enough, and looking at a long queue takes time.
+  if (stats_.steps % 8 != 0 || !free_slots_.empty() || waiting_.empty()) return;
+  const Sequence* next = NextWaiting();
+  for (size_t i = running_.size() - 1; i > 0 && next != nullptr; --i) {
+    Sequence* const running = running_[i];
+    // What it costs at most, to run all its tokens again, must be worth it.
+    const int64_t turn =
+        std::max(FairShare::kTurnTokens,
+                 static_cast<int64_t>(running->tokens.size()) / 8);
+    if (running->turn < turn ||
+        !FairShare::MayReplace(next->request->share, running->request->share) ||
+        !HasRoomFor(*next, running)) {
+      continue;
+    }
+    GiveWay(running);
+    Admit();
+    next = NextWaiting();
+  }
+}
+
+// Whose turn it is; null: nobody's now.
+Sequence* Batcher::NextWaiting() const {
+  Sequence* next = nullptr;
+  for (Sequence* sequence : waiting_) {
+    // The other choices find the pages of the prompt when the first has run it.
+    if (sequence->choice > 0 && !sequence->request->prompt_done) continue;
+    // Who is older than all that run goes first, or it might wait for ever.
+    if (next == nullptr &&
+        (running_.empty() || Older(*sequence, *running_.front()))) {
+      return sequence;
+    }
+    if (next == nullptr ||
+        FairShare::Precedes(sequence->request->share, next->request->share)) {
+      next = sequence;
+    }
+  }
+  return next;
+}
+
+void Batcher::Admit() {
+  while (!free_slots_.empty()) {
+    Sequence* const sequence = NextWaiting();
+    // Nobody overtakes, or a long prompt might wait for ever.
+    if (sequence == nullptr || !HasRoomFor(*sequence)) return;
+    TakePrompt(sequence);
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), sequence));
+    Start(sequence);
+  }
+}
+
+// Only now, so that what waits takes little memory; and room for the text, so
+// that steps allocate nothing.
+void Batcher::TakePrompt(Sequence* sequence) const {
+  const Request& request = sequence->request->request;
+  if (sequence->tokens.empty()) {
+    sequence->prompt = static_cast<int64_t>(request.prompt_tokens.size());
+  }
+  // All that a context holds, and one that was drawn from it.
+  int64_t most = capacity_ + 1;
+  if (encoder_) {
+    most = sequence->prompt;
+  } else if (request.max_tokens >= 0 &&
+             request.max_tokens < most - sequence->prompt) {
+    most = sequence->prompt + request.max_tokens;
+  }
+  sequence->tokens.reserve(most);
+  if (sequence->tokens.empty()) sequence->tokens = request.prompt_tokens;
+}
+
+bool Batcher::FitsStep(const Sequence& sequence) const {
+  if (!encoder_) return true;
+  size_t tokens = sequence.request->request.prompt_tokens.size();
+  for (const Sequence* running : running_) tokens += running->tokens.size();
+  return static_cast<int64_t>(tokens) <= max_tokens_;
+}
+
+// Whether there are pages for it, beside those that run, but for `without`.
+bool Batcher::HasRoomFor(const Sequence& sequence,
+                         const Sequence* without) const {
+  if (running_.empty()) return true;
+  if (!FitsStep(sequence)) return false;
+  const PagePool& pool = cache_.pool();
+  const std::vector<int32_t>& tokens =
+      sequence.tokens.empty() ? sequence.request->request.prompt_tokens
+                              : sequence.tokens;
+  const PrefixCache::Prefix prefix =
+      prefix_cache_.Find(sequence.request->scope, tokens);
+  int64_t available =
+      int64_t{pool.free_pages()} + pool.idle_pages() - prefix.idle;
+  int64_t wanted =
+      PagesForTokens(static_cast<int64_t>(tokens.size()) + 1) - prefix.pages;
+  // Those that run have not all pages of their prompts yet; and soon one more
+  // each, or what is let in now gives way at once.
+  for (const Sequence* running : running_) {
+    if (running == without) {
+      available += pool.held_pages(running->slot);
+      continue;
+    }
+    wanted += PagesForTokens(static_cast<int64_t>(running->tokens.size())) -
+              pool.held_pages(running->slot) + 1;
+  }
+  return wanted <= available;
+}
+
+void Batcher::Start(Sequence* sequence) {
+  RequestState* const request = sequence->request;
+  sequence->slot = free_slots_.back();
+  free_slots_.pop_back();
+  sequence->computed = 0;
+  sequence->turn = 0;
+  FairShare::Started(request->share);
+  InsertByAge(&running_, sequence);
+  if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
+    sequence->mask_asked = true;
+    mask_maker_.Add(&sequence->mask);
+  }
+  if (request->started) return;
+  request->started = true;
+  --unstarted_;
+  request->usage.queue_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                    request->submitted)
+          .count();
+  stats_.queue_time.Add(request->usage.queue_seconds);
+}
+
+void Batcher::FindPages() {
+  size_t i = 0;
+  while (i < running_.size()) {
+    Sequence* const sequence = running_[i];
+    absl::Status status = AttachPages(i);
+    if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
+    if (i < running_.size() && running_[i] == sequence) ++i;
+  }
+}
+
+// Takes what of the prefix cache goes on from what is computed: at the start,
+// and what others have computed since.
+absl::Status Batcher::AttachPages(size_t index) {
+  Sequence* const sequence = running_[index];
+  if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
+    return absl::OkStatus();
+  }
+  const uint64_t scope = sequence->request->scope;
+  WEFT_ASSIGN_OR_RETURN(
+      const int64_t whole,
+      prefix_cache_.Attach(sequence->slot, scope, sequence->tokens));
+  CountHit(sequence, whole);
+  // A page that is only begun must be copied: better to wait for the whole one.
+  if (Left(*sequence) <= 1 || WaitsForOlder(index)) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(
+      const int64_t copied,
+      prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens));
+  CountHit(sequence, copied);
+  return absl::OkStatus();
+}
+
+void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
+  sequence->computed += tokens;
+  stats_.prefix_hit_tokens += tokens;
+  if (sequence->choice == 0 && sequence->generated == 0 &&
+      sequence->once_computed == 0) {
+    sequence->request->usage.cached_tokens += tokens;
+  }
+}
+
+// Whether an older sequence, which runs, is computing what this one needs next:
+// the same tokens up to the end of its next page, or up to its last token.
+bool Batcher::WaitsForOlder(size_t index) const {
+  const Sequence& sequence = *running_[index];
+  // With a page of its own that is begun, it could not take another.
+  if (sequence.computed % kPageTokens != 0) return false;
+  const int64_t end =
+      std::min(sequence.computed + kPageTokens,
+               static_cast<int64_t>(sequence.tokens.size()) - 1);
+  for (size_t i = 0; i < index; ++i) {
+    const Sequence& older = *running_[i];
+    if (older.request->scope == sequence.request->scope &&
+        older.computed < end && older.computed >= sequence.computed &&
+        static_cast<int64_t>(older.tokens.size()) >= end &&
+        std::equal(sequence.tokens.begin(), sequence.tokens.begin() + end,
+                   older.tokens.begin())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Batcher::ShareRows() {
+  if (encoder_) {
+    for (Sequence* sequence : running_) sequence->rows = Left(*sequence);
+    return;
+  }
+  left_.clear();
+  int64_t single = 0;
+  bool writing = false;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const int64_t left = Left(*running_[i]);
+    left_.push_back(left > 1 && !WaitsForOlder(i) ? left : 0);
+    single += left == 1;
+    writing = writing || (left == 1 && running_[i]->generated > 0);
+  }
+  int64_t budget =
+      writing ? options_.prefill_tokens : options_.prefill_tokens_alone;
+  if (budget == 0) budget = max_tokens_;
+  budget = std::min(budget, max_tokens_ - single);
+  share_.resize(left_.size());
+  ShareBudget(left_, budget, absl::MakeSpan(share_));
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    const bool sits_out = sequence.late_mask && !sequence.mask.ready();
+    sequence.rows = Left(sequence) != 1 ? share_[i] : sits_out ? 0 : 1;
+  }
+}
+
+void Batcher::TakePages() {
+  size_t i = 0;
+  while (i < running_.size()) {
+    Sequence* const sequence = running_[i];
+    TakePagesFor(sequence);
+    // It may have given way itself.
+    if (i < running_.size() && running_[i] == sequence) ++i;
+  }
+}
+
+void Batcher::TakePagesFor(Sequence* sequence) {
+  const PagePool& pool = cache_.pool();
+  const int64_t end = sequence->computed + sequence->rows;
+  const int64_t more = PagesForTokens(end) - pool.held_pages(sequence->slot);
+  prefix_cache_.MakeFree(more);
+  while (pool.free_pages() < more) {
+    Sequence* const youngest = running_.back();
+    GiveWay(youngest);
+    if (youngest == sequence) return;
+    prefix_cache_.MakeFree(more);
+  }
+  absl::Status status = cache_.Reserve(sequence->slot, end);
+  if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
+}
+
+void Batcher::GiveWay(Sequence* sequence) {
+  sequence->once_computed =
+      std::max(sequence->once_computed, sequence->computed);
+  GiveSlotBack(sequence);
+  sequence->tokens.shrink_to_fit();
+  InsertByAge(&waiting_, sequence);
+  ++stats_.preemptions;
+  ++sequence->request->usage.preemptions;
+}
+
+void Batcher::GiveSlotBack(Sequence* sequence) {
+  FairShare::Stopped(sequence->request->share);
+  prefix_cache_.Release(sequence->slot).IgnoreError();
+  free_slots_.push_back(sequence->slot);
+  running_.erase(std::find(running_.begin(), running_.end(), sequence));
+  sequence->slot = -1;
+}
+
+absl::Status Batcher::RunRows() {
+  ids_.clear();
+  positions_.clear();
+  slots_.clear();
+  output_rows_.clear();
+  choosing_.clear();
+  for (Sequence* sequence : running_) AddRows(sequence);
+  // A step wants at least one.
+  if (output_rows_.empty()) {
+    output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+  }
+  const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
+  WEFT_RETURN_IF_ERROR(executor_.Run(batch));
+  rows_end_ = std::chrono::steady_clock::now();
+  DropLateMasks();
+  for (Sequence* sequence : running_) {
+    if (sequence->rows == 0) continue;
+    WEFT_RETURN_IF_ERROR(CountRows(sequence));
+  }
+  return absl::OkStatus();
+}
+
+// The last row of those whose mask is not there runs again when it is: what it
+// writes to the cache are the same bits. Nobody waits but those who would run
+// for nothing.
+void Batcher::DropLateMasks() {
+  const auto is_late = [](const Sequence* sequence) {
+    return !sequence->mask.ready();
+  };
+  if (!choosing_.empty() && choosing_.size() == running_.size() &&
+      std::all_of(choosing_.begin(), choosing_.end(), is_late)) {
+    mask_maker_.Wait(kMaskWait);
+  }
+  mask_maker_.SetShared(running_.front()->request != running_.back()->request);
+  for (Sequence*& sequence : choosing_) {
+    sequence->late_mask = is_late(sequence);
+    if (!sequence->late_mask) continue;
+    --sequence->rows;
+    sequence = nullptr;
+  }
+}
+
+// Those of this step, and which of their results are wanted: of a text the last
+// one's, of an encoder's all.
+void Batcher::AddRows(Sequence* sequence) {
+  const bool whole = sequence->rows > 0 && sequence->rows == Left(*sequence);
+  for (int64_t i = 0; i < sequence->rows; ++i) {
+    const int64_t position = sequence->computed + i;
+    if (encoder_ || (whole && i + 1 == sequence->rows)) {
+      output_rows_.push_back(static_cast<int32_t>(ids_.size()));
+    }
+    ids_.push_back(sequence->tokens[position]);
+    positions_.push_back(static_cast<int32_t>(position));
+    slots_.push_back(sequence->slot);
+  }
+  if (whole) choosing_.push_back(sequence);
+}
+
+// The rows are computed now: counts them, and lets others find them in their
+// pages.
+absl::Status Batcher::CountRows(Sequence* sequence) {
+  const int64_t begin = sequence->computed;
+  const int64_t end = begin + sequence->rows;
+  const int64_t prompt = sequence->prompt;
+  RequestState* const request = sequence->request;
+  const int64_t again = std::clamp(sequence->once_computed, begin, end);
+  stats_.recomputed_tokens += again - begin;
+  stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
+  sequence->computed = end;
+  sequence->turn += end - begin;
+  FairShare::Served(request->share, end - begin);
+  if (sequence->choice == 0 && end >= prompt && !request->prompt_done) {
+    request->prompt_done = true;
+    request->usage.prompt_seconds =
+        std::chrono::duration<double>(rows_end_ - request->submitted).count();
+  }
+  if (encoder_) return absl::OkStatus();
+  for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
+    WEFT_RETURN_IF_ERROR(
+        prefix_cache_.Add(sequence->slot, request->scope,
+                          absl::MakeConstSpan(sequence->tokens)
+                              .first(std::min((page + 1) * kPageTokens, end))));
+  }
+  return absl::OkStatus();
+}
+
+void Batcher::UpdateGauges() {
+  const PagePool& pool = cache_.pool();
+  stats_.waiting = static_cast<int64_t>(waiting_.size());
+  stats_.running = static_cast<int64_t>(running_.size());
+  stats_.pages_free = pool.free_pages();
+  stats_.pages_cached = pool.idle_pages();
+  stats_.pages_used = stats_.pages - stats_.pages_free - stats_.pages_cached;
+}
+
+}  // namespace weft

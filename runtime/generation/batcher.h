@@ -1,0 +1,165 @@
+// The inside of a Scheduler: forms steps and runs them, on one thread.
+//
+// Each step: sequences whose request was cancelled or is late end; those that
+// wait get slots, oldest first, as long as there are pages for them; every
+// running sequence gets its rows (one token, or a share of the step's budget of
+// prompt tokens) and pages for them; then the executor runs, and every sequence
+// that has all its tokens computed gets another.
+//
+// A sequence is a list of tokens of which some are computed. So a prompt, a
+// sequence that had to give way, and one that found tokens in the prefix cache
+// differ only in numbers.
+//
+// Masks of constraints are made on another thread (mask_maker.h). A sequence
+// runs beside that; when its mask is not there in time, its logits are dropped,
+// and it sits out steps until the mask is there.
+//
+// A sequence whose next page, or the rest of whose prompt but the last token,
+// an older one is just computing waits for it, so a prompt that many bring at
+// the same time runs once.
+//
+// An encoder's text runs whole in one step, and what comes out is pooled: such
+// a step takes the texts whose turn it is as long as there is room.
+//
+// Turns: of those that wait the oldest of all goes first, then whoever has had
+// least (fair_share.h). Where all slots are taken, a running sequence that has
+// had its turn gives way to one that deserves the slot more; its pages stay in
+// the cache while there is room, so it soon goes on.
+//
+// Room for pages: when none is free, those that nobody holds are given up;
+// after that, the youngest running sequence gives way. The oldest never does,
+// and all pages hold at least one whole sequence (capacity), so there is always
+// progress.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cache/kv_cache.h"
+#include "runtime/cache/prefix_cache.h"
+#include "runtime/execution/executor.h"
+#include "runtime/generation/fair_share.h"
+#include "runtime/generation/mask_maker.h"
+#include "runtime/generation/nan_logits.h"
+#include "runtime/generation/scheduler_options.h"
+#include "runtime/generation/scheduler_stats.h"
+#include "runtime/generation/sequence.h"
+#include "runtime/machine/thread_pool.h"
+#include "runtime/plan/plan.h"
+
+namespace weft {
+
+// What steps run on. All of it outlives the Batcher, which alone uses it.
+struct BatcherParts {
+  const Plan* plan;
+  KvCache* cache;
+  Executor* executor;
+  ThreadPool* threads;
+};
+
+// Not thread-safe.
+class Batcher {
+ public:
+  Batcher(const BatcherParts& parts, const SchedulerOptions& options);
+
+  // For Sequences that are to be added; not of this thread alone.
+  const ChooserScratch& scratch() const { return scratch_.front(); }
+
+  // The most tokens of a sequence.
+  int64_t capacity() const { return capacity_; }
+
+  // At the end of the queue. Requires an id above all before.
+  void Add(std::unique_ptr<RequestState> request);
+
+  // Ends a request before the next step; nothing if there is none.
+  void Cancel(RequestId id);
+
+  // Runs one step if there is anything to run.
+  void Step();
+
+  // Calls the callbacks with what has happened since, and forgets requests that
+  // have ended: their ids are added to `ended`.
+  void TellNews(std::vector<RequestId>* ended);
+
+  bool idle() const { return requests_.empty(); }
+  // Requests that have not begun to run.
+  int64_t unstarted() const { return unstarted_; }
+  // As of the last step.
+  const SchedulerStats& stats() const { return stats_; }
+
+ private:
+  void EndLateRequests();
+  void ChangeTurns();
+  Sequence* NextWaiting() const;
+  void Admit();
+  void TakePrompt(Sequence* sequence) const;
+  bool HasRoomFor(const Sequence& sequence,
+                  const Sequence* without = nullptr) const;
+  bool FitsStep(const Sequence& sequence) const;
+  void Start(Sequence* sequence);
+  void FindPages();
+  absl::Status AttachPages(size_t index);
+  void CountHit(Sequence* sequence, int64_t tokens);
+  void ShareRows();
+  bool WaitsForOlder(size_t index) const;
+  void TakePages();
+  void TakePagesFor(Sequence* sequence);
+  void GiveWay(Sequence* sequence);
+  void GiveSlotBack(Sequence* sequence);
+  absl::Status RunRows();
+  void DropLateMasks();
+  void AddRows(Sequence* sequence);
+  absl::Status CountRows(Sequence* sequence);
+  void UpdateGauges();
+
+  // `status` is that of RunRows.
+  void TakeTokens(const absl::Status& status);
+  void ChooseTokens();
+  void ChooseToken(int64_t row, ChooserScratch* scratch);
+  void PoolVectors();
+  void TakeToken(Sequence* sequence);
+  void TakeVector(Sequence* sequence);
+  bool Shift(Sequence* sequence);
+  void WarnOfNans(const NanLogits& nans);
+  void Log(const std::string& line) const;
+  void CountToken(Sequence* sequence);
+  void Finish(Sequence* sequence, FinishReason reason,
+              absl::Status status = absl::OkStatus());
+  void FinishAll(RequestState* request, FinishReason reason);
+
+  const Plan& plan_;
+  KvCache& cache_;
+  Executor& executor_;
+  ThreadPool& threads_;
+  const SchedulerOptions options_;
+  const bool encoder_;
+  const int64_t columns_;     // of an output row
+  const int64_t max_tokens_;  // of a step
+  const int64_t capacity_;
+  PrefixCache prefix_cache_;
+  FairShare shares_;
+
+  std::vector<std::unique_ptr<RequestState>> requests_;
+  std::vector<Sequence*> waiting_;  // oldest first
+  std::vector<Sequence*> running_;  // oldest first
+  std::vector<Sequence*> news_;     // with events that are not told yet
+  std::vector<int32_t> free_slots_;
+  int64_t unstarted_ = 0;
+  SteadyTime rows_end_, step_end_;  // of the last step
+  bool warned_of_nans_ = false;
+  SchedulerStats stats_;
+
+  std::vector<ChooserScratch> scratch_;  // of those that choose side by side
+  MaskMaker mask_maker_;
+
+  // Of the step; reused, so that a step allocates nothing.
+  std::vector<int64_t> left_, share_;
+  std::vector<int32_t> ids_, positions_, slots_, output_rows_;
+  // By output row; null where the mask is not there.
+  std::vector<Sequence*> choosing_;
+  std::vector<float> logits_;  // [rows that are wanted][columns]
+};
+
+}  // namespace weft

@@ -1,0 +1,235 @@
+// What becomes of the logits: tokens, ends of texts, and the news of both.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/pooling.h"
+#include "runtime/generation/batcher.h"
+
+namespace weft {
+namespace {
+
+double Seconds(SteadyTime from, SteadyTime to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+// Every part has its scratch memory, so there may be fewer than threads.
+void Batcher::ChooseTokens() {
+  const int64_t rows = static_cast<int64_t>(choosing_.size());
+  const int64_t parts = std::min(rows, static_cast<int64_t>(scratch_.size()));
+  const auto choose = [this, rows, parts](int64_t begin, int64_t end, int) {
+    for (int64_t part = begin; part < end; ++part) {
+      for (int64_t row = part; row < rows; row += parts) {
+        ChooseToken(row, &scratch_[part]);
+      }
+    }
+  };
+  threads_.ParallelFor(parts, choose);
+}
+
+void Batcher::ChooseToken(int64_t row, ChooserScratch* scratch) {
+  Sequence* const sequence = choosing_[row];
+  if (sequence == nullptr) return;
+  const absl::Span<float> logits =
+      absl::MakeSpan(logits_).subspan(row * columns_, columns_);
+  sequence->nans = MaskNans(logits);
+  sequence->choice_status = CheckSomeLeft(sequence->nans, columns_);
+  if (!sequence->choice_status.ok()) return;
+  sequence->choice_status = sequence->chooser.Choose(
+      logits, sequence->tokens, sequence->generated, scratch, &sequence->token);
+}
+
+void Batcher::PoolVectors() {
+  absl::Span<const float> rows = logits_;
+  for (Sequence* sequence : choosing_) {
+    Pooler pooler(plan_.model.pooling, columns_);
+    for (int64_t i = 0; i < sequence->rows; ++i) {
+      pooler.Add(rows.first(columns_));
+      rows.remove_prefix(columns_);
+    }
+    sequence->event.embedding = pooler.Result();
+  }
+}
+
+void Batcher::TakeTokens(const absl::Status& status) {
+  if (status.ok()) {
+    for (Sequence* sequence : choosing_) {
+      if (sequence == nullptr) continue;
+      encoder_ ? TakeVector(sequence) : TakeToken(sequence);
+    }
+    return;
+  }
+  while (!running_.empty()) {
+    Finish(running_.back(), FinishReason::kError, status);
+  }
+}
+
+void Batcher::TakeVector(Sequence* sequence) {
+  std::vector<float>& vector = sequence->event.embedding;
+  for (const float x : vector) {
+    if (x == x) continue;
+    vector.clear();
+    Finish(sequence, FinishReason::kError,
+           absl::InternalError(
+               "the text has no vector: its numbers are NaN: the model or its "
+               "weights are broken"));
+    return;
+  }
+  Finish(sequence, FinishReason::kEmbedded);
+}
+
+// Forgets tokens so that the text can go on; false where it is to end.
+bool Batcher::Shift(Sequence* sequence) {
+  const Request& request = sequence->request->request;
+  if (request.overflow == ContextOverflow::kStop) return false;
+  const int64_t keep = std::min(request.shift_keep, capacity_ / 2);
+  const int64_t newest = (capacity_ - keep) / 2;
+  std::vector<int32_t>& tokens = sequence->tokens;
+  // What was drawn from the full context is the last, and has not run.
+  tokens.erase(tokens.begin() + keep, tokens.end() - 1 - newest);
+  prefix_cache_.Release(sequence->slot).IgnoreError();
+  sequence->prompt = 0;
+  sequence->computed = 0;
+  sequence->once_computed = keep + newest;
+  ++stats_.context_shifts;
+  return true;
+}
+
+void Batcher::WarnOfNans(const NanLogits& nans) {
+  if (nans.count == 0 || warned_of_nans_) return;
+  warned_of_nans_ = true;
+  Log(NanWarning(nans, columns_));
+}
+
+void Batcher::Log(const std::string& line) const {
+  if (options_.log) options_.log(line);
+}
+
+void Batcher::TakeToken(Sequence* sequence) {
+  const Request& request = sequence->request->request;
+  GeneratedToken token = std::move(sequence->token);
+  absl::Status status = std::move(sequence->choice_status);
+  if (!status.ok()) {
+    Finish(sequence, FinishReason::kError, std::move(status));
+    return;
+  }
+  WarnOfNans(sequence->nans);
+  CountToken(sequence);
+  FinishReason reason;
+  if (sequence->chooser.Ends(token.id, &reason)) {
+    Finish(sequence, reason);
+    return;
+  }
+  sequence->tokens.push_back(token.id);
+  ++sequence->generated;
+  status = sequence->chooser.Accept(token.id);
+  if (!status.ok()) {
+    Finish(sequence, FinishReason::kError, std::move(status));
+    return;
+  }
+  const absl::StatusOr<int> found = sequence->output.Push(
+      std::move(token), sequence->generated >= request.min_tokens,
+      &sequence->event);
+  if (!found.ok()) {
+    Finish(sequence, FinishReason::kError, found.status());
+  } else if (*found >= 0) {
+    sequence->event.stop_string = *found;
+    Finish(sequence, FinishReason::kStopString);
+  } else if (sequence->generated == request.max_tokens) {
+    Finish(sequence, FinishReason::kLength);
+  } else if (static_cast<int64_t>(sequence->tokens.size()) > capacity_ &&
+             !Shift(sequence)) {
+    Finish(sequence, FinishReason::kContext);
+  } else {
+    if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
+      news_.push_back(sequence);
+    }
+    if (sequence->chooser.constraint() != nullptr) {
+      mask_maker_.Add(&sequence->mask);
+    }
+  }
+}
+
+void Batcher::CountToken(Sequence* sequence) {
+  RequestState* const request = sequence->request;
+  ++stats_.generated_tokens;
+  if (++request->usage.completion_tokens == 1) {
+    request->usage.first_token_seconds = Seconds(request->submitted, step_end_);
+    stats_.first_token.Add(request->usage.first_token_seconds);
+  }
+  if (sequence->generated > 0) {
+    stats_.inter_token.Add(Seconds(sequence->last_token, step_end_));
+  }
+  sequence->last_token = step_end_;
+}
+
+void Batcher::Finish(Sequence* sequence, FinishReason reason,
+                     absl::Status status) {
+  RequestState* const request = sequence->request;
+  if (reason != FinishReason::kStopString) {
+    sequence->output.Finish(&sequence->event);
+  }
+  mask_maker_.Remove(&sequence->mask);
+  // Errors of what was asked are the asker's alone.
+  if (reason == FinishReason::kError && !absl::IsInvalidArgument(status)) {
+    Log(absl::StrCat("request ", request->id, " failed: ", status.message()));
+  }
+  sequence->finished = true;
+  sequence->event.finished = true;
+  sequence->event.reason = reason;
+  sequence->event.status = std::move(status);
+  news_.push_back(sequence);
+  if (sequence->slot >= 0) {
+    GiveSlotBack(sequence);
+  } else {
+    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), sequence),
+                   waiting_.end());
+  }
+  shares_.Leave(request->share);
+  if (sequence->choice == 0) request->prompt_done = true;
+  request->failed = request->failed || reason == FinishReason::kError;
+  request->cancelled = request->cancelled ||
+                       reason == FinishReason::kCancelled ||
+                       reason == FinishReason::kDeadline;
+  if (--request->unfinished > 0) return;
+  if (!request->started) --unstarted_;
+  request->started = true;
+  ++stats_.finished;
+  stats_.failed += request->failed;
+  stats_.cancelled += request->cancelled;
+  if (!options_.prefix_cache) prefix_cache_.Forget(request->scope);
+}
+
+void Batcher::FinishAll(RequestState* request, FinishReason reason) {
+  for (const auto& sequence : request->sequences) {
+    if (!sequence->finished) Finish(sequence.get(), reason);
+  }
+}
+
+void Batcher::TellNews(std::vector<RequestId>* ended) {
+  for (Sequence* sequence : news_) {
+    RequestState* const request = sequence->request;
+    Event& event = sequence->event;
+    event.request = request->id;
+    event.choice = sequence->choice;
+    event.usage = request->usage;
+    event.last = event.finished && --request->untold == 0;
+    if (request->callback) request->callback(event);
+    if (event.last) {
+      ended->push_back(request->id);
+      continue;
+    }
+    event.text.clear();
+    event.tokens.clear();
+  }
+  news_.clear();
+  if (ended->empty()) return;
+  requests_.erase(
+      std::remove_if(requests_.begin(), requests_.end(),
+                     [](const auto& request) { return request->untold == 0; }),
+      requests_.end());
+}
+
+}  // namespace weft

@@ -1,0 +1,27 @@
+// What a scheduler may be told when it is created (runtime/api/scheduler.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace weft {
+
+struct SchedulerOptions {
+  // Prompt tokens in one step while texts are being written, all prompts
+  // together: what bounds the pause that a long prompt makes in them. At least
+  // 1; more than a step of the plan takes is as many as it takes.
+  int64_t prefill_tokens = 64;
+  // The same while no text is being written. 0: as many as a step takes.
+  int64_t prefill_tokens_alone = 0;
+  // Requests that may wait; more are refused.
+  int64_t queue_limit = 1024;
+  // Keep pages of prompts and texts for later requests while memory is free.
+  bool prefix_cache = true;
+  // Told, in one line, of what the owner should know: requests that end since
+  // something is broken, and once of logits that are no numbers. Called as
+  // callbacks are.
+  std::function<void(const std::string& line)> log;
+};
+
+}  // namespace weft

@@ -1,0 +1,86 @@
+// What a Batcher keeps of a request and of each of its texts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/generation/choice_output.h"
+#include "runtime/generation/fair_share.h"
+#include "runtime/generation/mask_maker.h"
+#include "runtime/generation/nan_logits.h"
+#include "runtime/generation/request.h"
+#include "runtime/generation/token_chooser.h"
+
+namespace weft {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct RequestState;
+
+// One choice of a request.
+struct Sequence {
+  Sequence(RequestState* request, int choice, TokenChooser chooser,
+           ChoiceOutput output)
+      : request(request),
+        choice(choice),
+        chooser(std::move(chooser)),
+        output(std::move(output)),
+        mask(this->chooser.constraint()) {}
+
+  RequestState* request;
+  int choice;
+  TokenChooser chooser;
+  ChoiceOutput output;
+
+  // Prompt and text, none before it starts; after a shift, those that are kept.
+  std::vector<int32_t> tokens;
+  int64_t prompt = 0;         // of them, how many are the prompt's
+  int64_t generated = 0;      // since the prompt, shifts or not
+  int32_t slot = -1;          // of the KV cache; -1: waiting
+  int64_t computed = 0;       // tokens whose keys and values are there
+  int64_t once_computed = 0;  // the same before it had to give way
+  int64_t rows = 0;           // tokens that run in this step
+  int64_t turn = 0;           // tokens that ran since it got its slot
+
+  // The mask of the next token, where there is a constraint.
+  MaskMaker::Job mask;
+  bool mask_asked = false;  // for the first time
+  // It was not there when the logits were: without it, none are made again.
+  bool late_mask = false;
+
+  // Chosen in this step.
+  GeneratedToken token;
+  NanLogits nans;
+  absl::Status choice_status;
+
+  Event event;  // not told yet
+  bool finished = false;
+  SteadyTime last_token;
+};
+
+struct RequestState {
+  RequestId id = 0;
+  Request request;
+  EventCallback callback;
+  uint64_t scope = 0;  // of the prefix cache
+  FairShare::Member share;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  int64_t unfinished = 0;  // sequences
+  int64_t untold = 0;      // sequences whose last event has not been told
+  bool prompt_done = false;
+  bool started = false;
+  bool failed = false, cancelled = false;
+  Usage usage;
+  SteadyTime submitted;
+};
+
+// Older requests come first, and the choices of each in order.
+inline bool Older(const Sequence& a, const Sequence& b) {
+  return a.request->id != b.request->id ? a.request->id < b.request->id
+                                        : a.choice < b.choice;
+}
+
+}  // namespace weft

@@ -1,0 +1,136 @@
+#include "runtime/plan/compile.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "ops/kernels/kernel_table.h"
+#include "ops/op_table.h"
+#include "passes/passes.h"
+#include "passes/pipeline.h"
+#include "runtime/machine/arena.h"
+#include "runtime/plan/verify_plan.h"
+
+namespace weft {
+namespace {
+
+// Without choose-kernels: the plainest kernel that sums in the right order.
+void TakePlainKernels(Graph& graph, const PassOptions& options) {
+  for (NodeId id : graph.order()) {
+    Node& node = graph.node(id);
+    if (OpOf(node).view) continue;
+    const KernelChoice choice = ChooseKernel({graph, node, options.kernels},
+                                             KernelPreference::kPlainest);
+    node.kernel = choice.row->name();
+  }
+}
+
+// Brings what stays in the model file, such as an embedding table, into memory
+// front to back: else its rows would come page by page, with the tokens. That
+// is how tables come that are not to be resident, without their neighbours.
+void ReadMapped(const Graph& graph) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const WeightData& data = graph.value(id).data;
+    if (!data.mapped || data.make != nullptr || data.bytes.empty()) continue;
+    const uintptr_t first = reinterpret_cast<uintptr_t>(data.bytes.data());
+    const uintptr_t begin = first / page * page;
+    // Where the system cannot (before Linux 5.14), they come later.
+    madvise(reinterpret_cast<void*>(begin), first + data.bytes.size() - begin,
+            IsResident(graph, id) ? MADV_POPULATE_READ : MADV_RANDOM);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
+                             const PassObserver& observer,
+                             const std::string& stop_after) {
+  for (const std::string& name : options.disabled_passes) {
+    WEFT_RETURN_IF_ERROR(CheckPassName(name));
+  }
+  PipelineOptions pipeline;
+  pipeline.passes.kernels = {options.isa, options.f16_compute};
+  pipeline.passes.planner = options.planner;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.stop_after = stop_after;
+
+  Plan plan;
+  plan.options = options;
+  plan.nodes_before = static_cast<int>(graph.order().size());
+  bool stopped = false;
+  if (observer) {
+    pipeline.observe = [&](const std::string& pass, const Graph& g) {
+      observer(pass, 0, g);
+    };
+  }
+  graph.bounds.tokens = graph.bounds.rows = options.buckets.back();
+  WEFT_RETURN_IF_ERROR(
+      RunPasses(graph, false, pipeline, &plan.passes, &stopped));
+  graph = graph.Compact();
+  for (int64_t tokens : options.buckets) {
+    Graph bucket = graph;
+    bucket.bounds.tokens = bucket.bounds.rows = tokens;
+    if (observer) {
+      pipeline.observe = [&, tokens](const std::string& pass, const Graph& g) {
+        observer(pass, tokens, g);
+      };
+    }
+    const bool last = tokens == options.buckets.back();
+    if (options.disabled_passes.count("choose-kernels") > 0) {
+      TakePlainKernels(bucket, pipeline.passes);
+    }
+    if (!stopped) {
+      bool stopped_here = false;
+      WEFT_RETURN_IF_ERROR(RunPasses(bucket, true, pipeline,
+                                     last ? &plan.passes : nullptr,
+                                     &stopped_here));
+    }
+    if (stop_after.empty() && bucket.arena.bytes < 0) {
+      // Without plan-buffers: every value a place of its own.
+      PassOptions plain = pipeline.passes;
+      plain.planner = PlanStrategy::kNoReuse;
+      WEFT_RETURN_IF_ERROR(PlanBuffers(bucket, plain));
+    }
+    plan.buckets.push_back(bucket.Compact());
+  }
+  if (!stop_after.empty()) return plan;
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
+  return plan;
+}
+
+absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
+                         const Progress& progress) {
+  ReadMapped(plan.buckets.front());
+  const std::vector<WeightJob> jobs = WeightJobs(plan, true);
+  if (jobs.empty()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(Arena arena,
+                        Arena::Create(TotalBytes(jobs), "weights", huge_pages));
+  auto memory = std::make_shared<Arena>(std::move(arena));
+  RunWeightJobs(jobs, threads, progress, [&](size_t i, int) {
+    jobs[i].value->data.make(memory->data() + jobs[i].offset);
+  });
+  // Buckets share weights by name.
+  std::map<std::string, absl::Span<const uint8_t>> made;
+  for (const WeightJob& job : jobs) {
+    made[job.value->name] =
+        absl::MakeConstSpan(memory->data() + job.offset, job.bytes);
+  }
+  for (Graph& graph : plan.buckets) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      Value& value = graph.value(id);
+      if (value.kind != ValueKind::kWeight || value.data.make == nullptr) {
+        continue;
+      }
+      value.data = WeightData();
+      value.data.bytes = made.at(value.name);
+      value.data.owner = memory;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

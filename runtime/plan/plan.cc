@@ -1,0 +1,106 @@
+#include "runtime/plan/plan.h"
+
+#include <algorithm>
+
+#include "ops/kernels/kernel_table.h"
+#include "ops/op_table.h"
+#include "ops/storage.h"
+#include "runtime/cache/prefix_cache.h"
+
+namespace weft {
+namespace {
+
+// Measured (benchmarks/NOTES.md): the resident pages of the program and its
+// libraries, the allocator's slack and the threads' stacks.
+constexpr int64_t kProgramBytes = int64_t{12} << 20;
+// Of a bucket: node, results, attributes, the executor's operands and kernel.
+constexpr int64_t kBytesPerNode = 1200;
+// Of a token: a string in the plan's vocabulary, in the tokeniser's and in its
+// family's table (two of them allocated apart), score and type twice, a slot of
+// a hash table at its mean load, and what sorting and growing took.
+constexpr int64_t kBytesPerToken = 230;
+// Of a token where tokens are chosen: a logit as it was biased, another as it
+// was penalized, a count, and a candidate.
+constexpr int64_t kSamplingBytesPerToken = 28;
+// Of a merge: a string while the tokeniser is made, and a slot.
+constexpr int64_t kBytesPerMerge = 110;
+
+int64_t TokenizerBytes(const Vocabulary& vocabulary) {
+  // The texts: as the file has them, and in the copies where they are too long
+  // to lie in the string itself.
+  return 2 * static_cast<int64_t>(vocabulary.ByteSizeLong()) +
+         kBytesPerToken * vocabulary.tokens_size() +
+         kBytesPerMerge * vocabulary.merges_size();
+}
+
+}  // namespace
+
+int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+const Graph& Plan::BucketFor(int64_t tokens) const {
+  for (const Graph& graph : buckets) {
+    if (graph.bounds.tokens >= tokens) return graph;
+  }
+  return buckets.back();
+}
+
+std::vector<int64_t> StatePageBytes(const Graph& graph) {
+  std::vector<int64_t> bytes;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (graph.value(id).kind == ValueKind::kState) {
+      bytes.push_back(AlignedBytes(KvPageBytes(graph.value(id).type)));
+    }
+  }
+  return bytes;
+}
+
+PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+                    int64_t kv_pages) {
+  PlanMemory memory;
+  const Graph& last = plan.buckets.back();
+  for (ValueId id = 0; id < last.value_count(); ++id) {
+    const Value& value = last.value(id);
+    if (value.kind != ValueKind::kWeight) continue;
+    if (!IsResident(last, id)) {
+      memory.in_file += StorageBytes(value.type, last.bounds);
+      continue;
+    }
+    memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
+    ValueType plain = value.type;
+    plain.layout.clear();
+    memory.source_weights += StorageBytes(plain, last.bounds);
+  }
+  for (const Graph& graph : plan.buckets) {
+    memory.arena = std::max(memory.arena, graph.arena.bytes);
+    for (NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      const KernelRow* row = FindKernel(node.kernel);
+      if (row == nullptr) continue;
+      memory.thread_scratch =
+          std::max(memory.thread_scratch,
+                   AlignedBytes(row->ThreadScratchBytes({graph, node, {}})));
+    }
+  }
+  int64_t page = 0;
+  for (int64_t bytes : StatePageBytes(last)) page += bytes;
+  memory.kv_per_token = page / kPageTokens;
+  memory.sequences = sequences;
+  memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
+  if (kv_pages == 0) {
+    kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * sequences;
+  }
+  memory.kv = page * kv_pages;
+  // Prompt and text, and the prompt as it was asked.
+  memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context() +
+                    PrefixCache::BytesFor(kv_pages);
+  memory.logits = logit_rows * plan.model.output_columns() * 4;
+  memory.tokenizer = TokenizerBytes(plan.vocabulary);
+  memory.program = kProgramBytes;
+  for (const Graph& graph : plan.buckets) {
+    memory.program +=
+        static_cast<int64_t>(graph.order().size()) * kBytesPerNode;
+  }
+  return memory;
+}
+
+}  // namespace weft

@@ -1,0 +1,149 @@
+// What is compiled, saved, inspected and run: for each token-count bucket a
+// scheduled graph whose nodes have kernels and whose values have places, and
+// the weights that all of them share.
+//
+// A Plan that the compiler or the loader of plan files returns has been
+// verified: the executor and the kernels rely on it. Weights are shared between
+// copies of a plan. Thread-safe for readers.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/kernels/kernel_options.h"
+#include "ops/kv_types.h"
+#include "ops/pooling.h"
+#include "passes/buffer_planner.h"
+#include "passes/pass_record.h"
+#include "text/vocabulary.pb.h"
+
+namespace weft {
+
+// What the user may choose when a model is compiled.
+struct CompileOptions {
+  Isa isa = Isa::kRef;  // the cap
+  F16Compute f16_compute = F16Compute::kF32;
+  std::set<std::string> disabled_passes;
+  PlanStrategy planner = PlanStrategy::kSearch;
+  // Largest steps that get a graph of their own, ascending. Steps of more
+  // tokens than the last are cut.
+  std::vector<int64_t> buckets = {1, 2, 8, 32, 64, 256, 512};
+};
+
+struct TensorInfo {
+  std::string name;
+  DType type = DType::kF32;
+  std::vector<int64_t> shape;  // as the model file has it: row length first
+  int64_t bytes = 0;
+  int64_t offset = 0;
+};
+
+// What people want to know about the model a plan was made from.
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  int64_t parameters = 0;
+  int64_t context_length = 0;  // as the model allows
+  int64_t embedding_length = 0;
+  int64_t vocabulary_size = 0;
+  int64_t file_bytes = 0;
+  // Gives a vector for each token in place of logits, of all tokens of a text
+  // at once, and generates nothing.
+  bool encoder = false;
+  Pooling pooling = Pooling::kNone;
+  std::vector<TensorInfo> tensors;
+  // To be shown: the loader's description of what it read, one number each or
+  // one per block.
+  std::vector<std::pair<std::string, std::vector<double>>> hyper_parameters;
+  // What the model's authors suggest (SuggestedFields of sampler.h), by the key
+  // of the model file.
+  std::map<std::string, double> suggested_sampling;
+
+  // What a step gives: the output's name, and its numbers per row.
+  const char* output() const { return encoder ? "hidden" : "logits"; }
+  int64_t output_columns() const {
+    return encoder ? embedding_length : vocabulary_size;
+  }
+};
+
+// The model file that a plan was compiled from, and what the loader of that
+// file was asked for.
+struct ModelReference {
+  std::string path;
+  int64_t bytes = 0;
+  uint64_t header_xxh3 = 0;   // of what stands before the tensor data
+  uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
+  KvTypes kv_type;
+  int64_t context = 0;
+};
+
+struct Plan {
+  ModelInfo model;
+  Vocabulary vocabulary;
+  CompileOptions options;
+  std::vector<Graph> buckets;  // bounds.tokens ascending
+  // Of the passes that ran once, then of those that ran for the last bucket.
+  std::vector<PassRecord> passes;
+  int nodes_before = 0;  // in the graph that the loader wrote
+  // By name, of weights that lie in a plan file: compared when they are first
+  // used (weight_checksum.h).
+  std::map<std::string, uint64_t> weight_checksums;
+  // Its path is the file's name alone (so that a plan's bytes do not depend on
+  // where it was made), or empty for the embedded model; tensors_xxh3 is 0
+  // until SaveModelPlan.
+  std::optional<ModelReference> source;
+
+  int64_t max_tokens() const { return buckets.back().bounds.tokens; }
+  int64_t context() const { return buckets.back().bounds.context; }
+  // The smallest bucket that takes this many tokens. Requires tokens <=
+  // max_tokens().
+  const Graph& BucketFor(int64_t tokens) const;
+};
+
+// Memory of a plan in bytes, known before anything is loaded. The sum is the
+// resident size of a process that has filled its context: pages count when they
+// are touched, so a short text takes less of kv and arena.
+struct PlanMemory {
+  int64_t weights = 0;         // in the layouts that kernels read
+  int64_t source_weights = 0;  // the same weights as the model file stores them
+  // Tables that stay in their file (embed's `resident`): the system keeps what
+  // was read of them while it has room, so they are no part of the peak.
+  int64_t in_file = 0;
+  int64_t arena = 0;           // of the largest bucket: one serves all
+  int64_t thread_scratch = 0;  // for one thread
+  int64_t kv_per_token = 0;    // of one sequence
+  int64_t kv = 0;              // of all pages
+  int64_t logits = 0;          // rows that a step may ask for
+  // What a scheduler keeps: the sequences' tokens, which pages hold what; and
+  // for each token that is chosen beside others, what it is chosen in.
+  int64_t batching = 0;
+  int64_t choosing = 0;
+  int64_t sequences = 1;
+  int64_t tokenizer = 0;  // and the vocabulary: an estimate
+  int64_t program = 0;    // code, libraries, graphs: an estimate
+  int64_t peak(int threads) const {
+    return weights + arena + thread_scratch * threads + kv + logits + batching +
+           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
+           program;
+  }
+};
+
+// `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
+// contexts for all of them. The queue of a scheduler (scheduler.h) is not
+// counted: 4 bytes for each token of a prompt or text that waits.
+PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+                    int64_t kv_pages = 0);
+
+// Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
+int64_t AlignedBytes(int64_t bytes);
+
+// Bytes of one page of each state, in the order of the graph's states.
+std::vector<int64_t> StatePageBytes(const Graph& graph);
+
+}  // namespace weft

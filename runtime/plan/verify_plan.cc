@@ -1,0 +1,343 @@
+#include "runtime/plan/verify_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "ops/kernels/kernel_table.h"
+#include "ops/op_table.h"
+#include "ops/storage.h"
+#include "passes/check_plan.h"
+#include "passes/lifetimes.h"
+#include "runtime/plan/index_inputs.h"
+
+namespace weft {
+namespace {
+
+// Far above any machine, and sums of a few stay far from overflow.
+constexpr int64_t kMaxBytes = int64_t{1} << 48;
+constexpr int64_t kMaxTokens = 1 << 16;
+constexpr int64_t kMaxContext = 1 << 24;
+constexpr int64_t kMaxVocabulary = 1 << 24;
+
+absl::Status Illegal(absl::string_view where, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("illegal plan: ", where, ": ", what));
+}
+
+absl::Status Illegal(const Node& node, absl::string_view what) {
+  return Illegal(absl::StrCat(node.op->name, " (", node.name, ")"), what);
+}
+
+// --- One bucket's graph.
+
+absl::Status CheckWeights(const Graph& graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kWeight) continue;
+    const int64_t bytes = value.data.make != nullptr
+                              ? value.data.made_bytes
+                              : static_cast<int64_t>(value.data.bytes.size());
+    // None: a graph that was written by hand, to be looked at.
+    if (bytes == 0) continue;
+    const int64_t want = StorageBytes(value.type, graph.bounds);
+    if (bytes != want) {
+      return Illegal(value.name,
+                     absl::StrCat("has ", bytes, " bytes, ",
+                                  value.type.ToString(), " takes ", want));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKernel(const Graph& graph, const Node& node, Isa cap) {
+  const std::string name = node.kernel;
+  if (OpOf(node).view) {
+    return !node.kernel.empty() ? Illegal(node, "a view has no kernel")
+                                : absl::OkStatus();
+  }
+  const KernelRow* row = FindKernel(name);
+  if (row == nullptr) return Illegal(node, absl::StrCat("no kernel ", name));
+  if (!Includes(cap, row->isa())) {
+    return Illegal(node, absl::StrCat("kernel ", name, " needs ",
+                                      Name(row->isa()), ", this machine has ",
+                                      Name(cap), ": compile it here"));
+  }
+  if (!row->Computes(node)) {
+    return Illegal(node, absl::StrCat("kernel ", name, " is for ", row->op()));
+  }
+  const NodeView view = {graph, node, {cap}};
+  if (std::string why = row->Refuses(view); !why.empty()) {
+    return Illegal(node, absl::StrCat("kernel ", name, " refuses: ", why));
+  }
+  const int64_t scratch = row->ScratchBytes(view);
+  if (scratch > 0 ? node.scratch_offset < 0 : node.scratch_offset != -1) {
+    return Illegal(node, "scratch memory has no place, or one without need");
+  }
+  if (scratch > kMaxBytes || row->ThreadScratchBytes(view) > kMaxBytes) {
+    return Illegal(node, "scratch memory of impossible size");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckArena(const Graph& graph) {
+  for (int64_t bytes : {graph.arena.bytes, graph.arena.lower_bound,
+                        graph.arena.sum_of_intermediates}) {
+    if (bytes < 0 || bytes > kMaxBytes) {
+      return Illegal("arena", absl::StrCat(bytes, " bytes is no size"));
+    }
+  }
+  const Lifetimes lifetimes = LifetimesOf(graph);
+  std::vector<int64_t> offsets;
+  for (size_t i = 0; i < lifetimes.records.size(); ++i) {
+    offsets.push_back(lifetimes.values[i] != kNone
+                          ? graph.value(lifetimes.values[i]).offset
+                          : graph.node(lifetimes.nodes[i]).scratch_offset);
+  }
+  WEFT_RETURN_IF_ERROR(
+      CheckPlan(lifetimes.records, offsets, graph.arena.bytes));
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!OpOf(node).view) continue;
+    if (!InArena(graph, node.outputs[0])) {
+      // It looks into an input, a weight or an output.
+      if (graph.value(node.outputs[0]).offset != -1) {
+        return Illegal(node, "a place in the arena, but no value there");
+      }
+      continue;
+    }
+    const ViewOf view = RootOf(graph, node.outputs[0]);
+    if (graph.value(node.outputs[0]).offset !=
+        graph.value(view.root).offset + view.byte_offset) {
+      return Illegal(node, "view is not inside its parent");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyBucket(const Graph& graph, const CompileOptions& options,
+                          Isa machine) {
+  WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
+  WEFT_RETURN_IF_ERROR(CheckWeights(graph));
+  const Isa cap = RunsOn(machine, options.isa) ? options.isa : machine;
+  for (NodeId id : graph.order()) {
+    WEFT_RETURN_IF_ERROR(CheckKernel(graph, graph.node(id), cap));
+  }
+  return CheckArena(graph);
+}
+
+// The summation order of each product, by the node's name: it must be the same
+// in all buckets.
+absl::Status CheckOrders(const Plan& plan) {
+  std::map<std::string, std::string> orders;
+  for (const Graph& graph : plan.buckets) {
+    for (NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      const KernelRow* row = FindKernel(node.kernel);
+      if (row == nullptr) continue;
+      const std::string key = absl::StrCat(node.op->name, " ", node.name);
+      const auto it = orders.emplace(key, row->summation()).first;
+      if (it->second != row->summation()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "illegal plan: ", key, ": kernel ", row->name(),
+            " sums in another order than the one for other token counts"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- A language model.
+
+// The standard inputs: what the executor fills in and checks in every step.
+struct StandardInput {
+  const char* name;
+  Dim dim;
+};
+
+const StandardInput* FindStandardInput(absl::string_view name) {
+  static const StandardInput kInputs[] = {{"ids", Dim::Tokens()},
+                                          {"positions", Dim::Tokens()},
+                                          {"sequence", Dim::Tokens()},
+                                          {"output_rows", Dim::Rows()},
+                                          {"last_positions", Dim::Tokens()}};
+  for (const StandardInput& input : kInputs) {
+    if (name == input.name) return &input;
+  }
+  return nullptr;
+}
+
+// Each integer operand is the standard input whose numbers are in its range.
+absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<IndexUse> uses, IndexUses(graph));
+  for (const IndexUse& use : uses) {
+    const std::string& name = graph.value(use.input).name;
+    const bool positions = name == "positions";
+    bool good = false;
+    switch (use.kind) {
+      case IndexKind::kAny:
+      case IndexKind::kChosen:
+        good = true;
+        break;
+      case IndexKind::kSequence:
+        good = name == "sequence";
+        break;
+      case IndexKind::kPosition:
+        good = positions || name == "last_positions";
+        break;
+      case IndexKind::kRowOf:
+        if (use.below.symbol == Dim::kNumber) {
+          good = positions || name == "ids";
+          const int64_t want = positions ? graph.bounds.context : vocabulary;
+          if (good && use.below.value < want) {
+            return Illegal(*use.node,
+                           absl::StrCat("a table of ", use.below.value,
+                                        " rows for ", want, " numbers"));
+          }
+        } else {
+          good = name == "output_rows" && use.below == Dim::Tokens();
+        }
+        break;
+    }
+    if (!good) {
+      return Illegal(*use.node,
+                     absl::StrCat("an index cannot be '", name, "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const Graph& graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kInput) continue;
+    const StandardInput* input = FindStandardInput(value.name);
+    if (input == nullptr ||
+        !(value.type == ValueType{DType::kI32, {input->dim}, ""})) {
+      return Illegal(value.name, absl::StrCat("no standard input is ",
+                                              value.type.ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The logits (of an encoder: the tokens' vectors) and, besides them, only
+// states.
+absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model) {
+  const ValueType want = {
+      DType::kF32, {Dim::Rows(), Dim::Number(model.output_columns())}, ""};
+  ValueId logits = kNone;
+  for (const auto& [name, id] : graph.outputs()) {
+    const Node* producer = graph.Producer(id);
+    if (graph.value(id).kind == ValueKind::kState ||
+        (producer != nullptr && OpOf(*producer).writes_state)) {
+      continue;
+    }
+    if (name != model.output() || producer == nullptr || OpOf(*producer).view ||
+        !(graph.value(id).type == want)) {
+      return Illegal(
+          name,
+          absl::StrCat("output is ", graph.value(id).type.ToString(), ", want ",
+                       model.output(), " ", want.ToString(), " and states"));
+    }
+    logits = id;  // names are unique
+  }
+  if (logits == kNone) {
+    return Illegal("outputs", absl::StrCat("there is no ", model.output()));
+  }
+  // They lie in the caller's memory.
+  if (!graph.Users(logits).empty()) {
+    return Illegal(model.output(), "something reads them");
+  }
+  return absl::OkStatus();
+}
+
+// Weights and states in the order of the graph: what buckets share.
+std::vector<const Value*> SharedValues(const Graph& graph) {
+  std::vector<const Value*> shared;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const ValueKind kind = graph.value(id).kind;
+    if (kind == ValueKind::kWeight || kind == ValueKind::kState) {
+      shared.push_back(&graph.value(id));
+    }
+  }
+  return shared;
+}
+
+absl::Status CheckShared(const Plan& plan) {
+  const std::vector<const Value*> first = SharedValues(plan.buckets.front());
+  for (const Graph& graph : plan.buckets) {
+    const std::vector<const Value*> other = SharedValues(graph);
+    const bool same = std::equal(
+        first.begin(), first.end(), other.begin(), other.end(),
+        [](const Value* a, const Value* b) {
+          return a->kind == b->kind && a->name == b->name && a->type == b->type;
+        });
+    if (!same) {
+      return Illegal("buckets", "their weights or states are not the same");
+    }
+  }
+  const Bounds& bounds = plan.buckets.front().bounds;
+  int64_t total = 0;
+  for (const Value* value : first) {
+    total += StorageBytes(value->type, bounds);
+    if (total > kMaxBytes) {
+      return Illegal(value->name, "weights and states of impossible size");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuckets(const Plan& plan) {
+  int64_t before = 0;
+  for (const Graph& graph : plan.buckets) {
+    const Bounds& bounds = graph.bounds;
+    if (bounds.tokens <= before || bounds.tokens > kMaxTokens ||
+        bounds.rows != bounds.tokens) {
+      return Illegal("buckets",
+                     absl::StrCat("one is for ", bounds.tokens, " tokens and ",
+                                  bounds.rows, " output rows"));
+    }
+    if (bounds.context > kMaxContext ||
+        bounds.context != plan.buckets.front().bounds.context) {
+      return Illegal("context",
+                     absl::StrCat(bounds.context, " positions, at ", "most ",
+                                  kMaxContext, " and the same everywhere"));
+    }
+    before = bounds.tokens;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyPlan(const Plan& plan, Isa machine) {
+  if (plan.buckets.empty()) return Illegal("buckets", "there are none");
+  for (const Graph& graph : plan.buckets) {
+    WEFT_RETURN_IF_ERROR(VerifyBucket(graph, plan.options, machine));
+  }
+  return CheckOrders(plan);
+}
+
+absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan, machine));
+  WEFT_RETURN_IF_ERROR(CheckBuckets(plan));
+  WEFT_RETURN_IF_ERROR(CheckShared(plan));
+  const int64_t vocabulary = plan.model.vocabulary_size;
+  if (vocabulary < 1 || vocabulary > kMaxVocabulary ||
+      vocabulary != plan.vocabulary.tokens_size()) {
+    return Illegal("vocabulary",
+                   absl::StrCat(plan.vocabulary.tokens_size(),
+                                " tokens for a model of ", vocabulary));
+  }
+  for (const Graph& graph : plan.buckets) {
+    WEFT_RETURN_IF_ERROR(CheckInputs(graph));
+    WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model));
+    WEFT_RETURN_IF_ERROR(CheckIndices(graph, vocabulary));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

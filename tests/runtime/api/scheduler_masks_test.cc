@@ -1,0 +1,158 @@
+// Masks that are not there when the logits are: others go on, and no bit
+// changes.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "runtime/api/scheduler.h"
+#include "tests/runtime/api/serving.h"
+#include "text/token_constraint.h"
+
+namespace weft {
+namespace {
+
+// Allows all tokens but some. The mask is there when the gate is open and
+// Prepare was called `parts` times.
+class SlowMask : public TokenConstraint {
+ public:
+  SlowMask(std::shared_ptr<std::atomic<bool>> open, int parts)
+      : open_(std::move(open)), parts_(parts) {}
+
+  bool Prepare(int64_t) override {
+    return open_->load() && ++prepared_ > parts_;
+  }
+  absl::Status Mask(absl::Span<uint64_t> allowed) override {
+    EXPECT_TRUE(open_->load());
+    std::fill(allowed.begin(), allowed.end(), 0xFEFEFEFEFEFEFEFE);
+    return absl::OkStatus();
+  }
+  absl::Status Accept(int32_t) override {
+    prepared_ = 0;
+    return absl::OkStatus();
+  }
+  std::unique_ptr<TokenConstraint> Clone() const override {
+    return std::make_unique<SlowMask>(*this);
+  }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> open_;
+  int parts_, prepared_ = 0;
+};
+
+class SchedulerMasksTest : public ::testing::Test {
+ protected:
+  Request Constrained(uint32_t seed, int parts) {
+    Request request = MakeRequest(RandomPrompt(seed, 30), 40);
+    request.sampling.temperature = 1;
+    request.sampling.seed = seed;
+    request.logprobs = 2;
+    request.constraint = std::make_unique<SlowMask>(open_, parts);
+    return request;
+  }
+
+  const std::shared_ptr<std::atomic<bool>> open_ =
+      std::make_shared<std::atomic<bool>>(true);
+};
+
+TEST_F(SchedulerMasksTest, LateMasksChangeNoBit) {
+  const auto scheduler = MakeScheduler(kTinyModel, 4, 0);
+  for (const uint32_t seed : {1u, 2u}) {
+    Request request = Constrained(seed, 0);
+    request.choices = 2;
+    const auto at_once = Complete(*scheduler, std::move(request));
+    ASSERT_TRUE(at_once.ok()) << at_once.status();
+    EXPECT_EQ(at_once->choices[0].tokens.size(), 40u);
+    for (const int parts : {1, 2, 50}) {
+      // Alone, and beside one that never waits.
+      for (const bool alone : {true, false}) {
+        RequestId other = 0;
+        if (!alone) {
+          const auto id = scheduler->Submit(
+              MakeRequest(RandomPrompt(9, 50), -1), [](const Event&) {});
+          ASSERT_TRUE(id.ok());
+          other = *id;
+        }
+        request = Constrained(seed, parts);
+        request.choices = 2;
+        const auto late = Complete(*scheduler, std::move(request));
+        ASSERT_TRUE(late.ok()) << late.status();
+        for (int c = 0; c < 2; ++c) {
+          ExpectSame(late->choices[c], at_once->choices[c]);
+        }
+        if (!alone) scheduler->Cancel(other);
+      }
+    }
+  }
+  ExpectNoPagesUsed(*scheduler);
+}
+
+TEST_F(SchedulerMasksTest, OthersGoOnWithoutAMask) {
+  const auto scheduler = MakeScheduler(kTinyModel, 3, 0);
+  const auto alone =
+      Complete(*scheduler, MakeRequest(RandomPrompt(5, 20), 100));
+  ASSERT_TRUE(alone.ok());
+  Request request = Constrained(3, 0);
+  const auto expected = Complete(*scheduler, std::move(request));
+  ASSERT_TRUE(expected.ok());
+
+  open_->store(false);
+  absl::Notification ended;
+  std::vector<int32_t> ids;
+  ASSERT_TRUE(scheduler
+                  ->Submit(Constrained(3, 0),
+                           [&](const Event& event) {
+                             for (const GeneratedToken& token : event.tokens) {
+                               ids.push_back(token.id);
+                             }
+                             if (event.last) ended.Notify();
+                           })
+                  .ok());
+  // It ends while the mask of the other one is never there.
+  const auto beside =
+      Complete(*scheduler, MakeRequest(RandomPrompt(5, 20), 100));
+  ASSERT_TRUE(beside.ok());
+  ExpectSame(beside->choices[0], alone->choices[0]);
+  EXPECT_FALSE(ended.HasBeenNotified());
+  open_->store(true);
+  ended.WaitForNotification();
+  ASSERT_EQ(ids.size(), expected->choices[0].tokens.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(ids[i], expected->choices[0].tokens[i].id);
+  }
+  ExpectNoPagesUsed(*scheduler);
+}
+
+TEST_F(SchedulerMasksTest, WhoWaitsForAMaskEndsWhenToldTo) {
+  open_->store(false);
+  auto scheduler = MakeScheduler(kTinyModel, 2, 0);
+  const auto submit = [&](Request request, FinishReason* reason,
+                          absl::Notification* ended) {
+    const auto id =
+        scheduler->Submit(std::move(request), [=](const Event& event) {
+          *reason = event.reason;
+          if (event.last) ended->Notify();
+        });
+    EXPECT_TRUE(id.ok());
+    return *id;
+  };
+  FinishReason reason = FinishReason::kLength;
+  absl::Notification cancelled, late, stopped;
+  scheduler->Cancel(submit(Constrained(1, 0), &reason, &cancelled));
+  cancelled.WaitForNotification();
+  EXPECT_EQ(reason, FinishReason::kCancelled);
+  Request request = Constrained(1, 0);
+  request.deadline = absl::Now() + absl::Milliseconds(20);
+  submit(std::move(request), &reason, &late);
+  late.WaitForNotification();
+  EXPECT_EQ(reason, FinishReason::kDeadline);
+  submit(Constrained(1, 0), &reason, &stopped);
+  scheduler.reset();
+  EXPECT_TRUE(stopped.HasBeenNotified());
+}
+
+}  // namespace
+}  // namespace weft
