@@ -146,7 +146,6 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"buckets", std::move(buckets)},
                  {"weight_bytes", memory.weights},
                  {"source_weight_bytes", memory.source_weights},
-                 {"bytes_left_in_file", memory.in_file},
                  {"packed_overhead", overhead},
                  {"kv_bytes_per_token", memory.kv_per_token},
                  {"kv_bytes", memory.kv},

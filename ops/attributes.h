@@ -80,14 +80,6 @@ struct AttentionAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
-// embed (embed.cc)
-struct EmbedAttributes {
-  // Not: the table is so large that rows are read where it lies in its file,
-  // when tokens need them, and nothing else of it.
-  bool resident = true;
-  static absl::Span<const AttributeSchema> Schema();
-};
-
 // slice (embed.cc)
 struct SliceAttributes {
   int64_t begin = 0;

@@ -24,9 +24,8 @@ ValueId GraphBuilder::Node(const OpDef& op, std::vector<ValueId> inputs,
   return graph_.node(id).outputs[0];
 }
 
-ValueId GraphBuilder::Embed(ValueId ids, ValueId table,
-                            const EmbedAttributes& options) {
-  return Node(kEmbedOp, {ids, table}, options);
+ValueId GraphBuilder::Embed(ValueId ids, ValueId table) {
+  return Node(kEmbedOp, {ids, table});
 }
 
 ValueId GraphBuilder::RmsNorm(ValueId x, ValueId weight, double eps,

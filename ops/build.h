@@ -43,8 +43,7 @@ class GraphBuilder {
   ValueId Node(const OpDef& op, std::vector<ValueId> inputs,
                Attributes attributes = {});
 
-  ValueId Embed(ValueId ids, ValueId table,
-                const EmbedAttributes& options = {});
+  ValueId Embed(ValueId ids, ValueId table);
   // Of each of `heads` equal parts of a row by itself. The weight of RmsNorm
   // and the bias may be kNone.
   ValueId RmsNorm(ValueId x, ValueId weight, double eps, int64_t heads = 1);

@@ -1,8 +1,5 @@
 // embed, take_rows and slice: choosing rows and columns.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
-#include "ops/op_table.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/weight_layout.h"
@@ -82,13 +79,6 @@ constexpr OperandSchema kTakeRowsOperands[] = {
     RowsOperand("x"), IndexOperand("rows", IndexKind::kRowOf, -1, 0)};
 constexpr OperandSchema kSliceOperands[] = {RowsOperand("x")};
 
-constexpr AttributeSchema kEmbedAttributes[] = {
-    Field<&EmbedAttributes::resident>(
-        "resident",
-        "0: rows are read where the table lies in its file, which is not "
-        "brought into memory")
-        .Optional()};
-
 constexpr AttributeSchema kSliceAttributes[] = {
     Field<&SliceAttributes::begin>("begin", "the first column")
         .From(0, int64_t{1} << 32),
@@ -100,7 +90,6 @@ constexpr OpDef Embed() {
   op.name = "embed";
   op.meaning = "f32[T,D]: rows ids i32[T] of table [V,D]";
   op.operands = kEmbedOperands;
-  op.attributes = kEmbedAttributes;
   op.primitive = true;
   op.infer = InferEmbed;
   op.reference = RunEmbed;
@@ -135,21 +124,8 @@ constexpr OpDef Slice() {
 
 }  // namespace
 
-absl::Span<const AttributeSchema> EmbedAttributes::Schema() {
-  return kEmbedAttributes;
-}
 absl::Span<const AttributeSchema> SliceAttributes::Schema() {
   return kSliceAttributes;
-}
-
-bool IsResident(const Graph& graph, ValueId weight) {
-  const std::vector<NodeId> users = graph.Users(weight);
-  return users.empty() ||
-         std::any_of(users.begin(), users.end(), [&](NodeId user) {
-           const Node& node = graph.node(user);
-           return !node.Is(kEmbedOp) ||
-                  node.attributes.As<EmbedAttributes>().resident;
-         });
 }
 
 constexpr OpDef kEmbedOp = Embed();

@@ -47,10 +47,6 @@ const OpRules& TableRules();
 // Verify(graph, TableRules()), and layouts of weights and states that exist.
 absl::Status VerifyGraph(const Graph& graph);
 
-// Whether a weight is brought into memory: it is no table that only embeds with
-// resident=0 read.
-bool IsResident(const Graph& graph, ValueId weight);
-
 // What a step of `bounds` costs: its tokens and output rows, and every row
 // attending to `bounds.context` positions. Exact for memory that is read or
 // written once; of fused nodes, operations of the product alone are counted.

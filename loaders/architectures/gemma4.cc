@@ -45,8 +45,7 @@ ValueId TokensPerBlock(ModelBuilder& m, ValueId embedded) {
   const ValueId table =
       m.Matrix("per_layer_token_embd", c.vocabulary_size, all);
   m.Name("per_layer_token_embd");
-  const ValueId of_tokens =
-      m.Scale(m.Embed(m.ids, table, {/*resident=*/false}), std::sqrt(n));
+  const ValueId of_tokens = m.Scale(m.Embed(m.ids, table), std::sqrt(n));
   const ValueId projected = m.Scale(
       m.Linear("per_layer_model_proj", embedded, all, c.embedding_length),
       1 / std::sqrt(c.embedding_length));

@@ -29,8 +29,7 @@ void TakePlainKernels(Graph& graph, const PassOptions& options) {
 }
 
 // Brings what stays in the model file, such as an embedding table, into memory
-// front to back: else its rows would come page by page, with the tokens. That
-// is how tables come that are not to be resident, without their neighbours.
+// front to back: else its rows would come page by page, with the tokens.
 void ReadMapped(const Graph& graph) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (ValueId id = 0; id < graph.value_count(); ++id) {
@@ -40,7 +39,7 @@ void ReadMapped(const Graph& graph) {
     const uintptr_t begin = first / page * page;
     // Where the system cannot (before Linux 5.14), they come later.
     madvise(reinterpret_cast<void*>(begin), first + data.bytes.size() - begin,
-            IsResident(graph, id) ? MADV_POPULATE_READ : MADV_RANDOM);
+            MADV_POPULATE_READ);
   }
 }
 

@@ -61,10 +61,6 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   for (ValueId id = 0; id < last.value_count(); ++id) {
     const Value& value = last.value(id);
     if (value.kind != ValueKind::kWeight) continue;
-    if (!IsResident(last, id)) {
-      memory.in_file += StorageBytes(value.type, last.bounds);
-      continue;
-    }
     memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
     ValueType plain = value.type;
     plain.layout.clear();

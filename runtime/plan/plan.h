@@ -112,9 +112,6 @@ struct Plan {
 struct PlanMemory {
   int64_t weights = 0;         // in the layouts that kernels read
   int64_t source_weights = 0;  // the same weights as the model file stores them
-  // Tables that stay in their file (embed's `resident`): the system keeps what
-  // was read of them while it has room, so they are no part of the peak.
-  int64_t in_file = 0;
   int64_t arena = 0;           // of the largest bucket: one serves all
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence

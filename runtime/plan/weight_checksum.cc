@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ops/op_table.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -40,7 +39,7 @@ WeightGuard::WeightGuard(const Plan& plan) {
   const Graph& graph = plan.buckets.front();
   std::map<absl::string_view, absl::Span<const uint8_t>> weights;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (graph.IsWeight(id) && IsResident(graph, id)) {
+    if (graph.IsWeight(id)) {
       weights[graph.value(id).name] = graph.value(id).data.bytes;
     }
   }

@@ -20,9 +20,7 @@ uint64_t WeightChecksum(absl::Span<const uint8_t> bytes);
 // Compares each weight of a plan that came with checksums once, just before it
 // is first read. Reading all of them at load would take longer than the rest of
 // a start; here the pages are about to be read anyway, and what a piece's
-// checksum brought into the caches the kernel finds there. Tables that stay in
-// their file (embed's `resident`) are not compared: few of their pages are
-// read.
+// checksum brought into the caches the kernel finds there.
 //
 // One thread at a time. Allocates when made, and for an error's message.
 class WeightGuard {
