@@ -71,9 +71,19 @@ ValueId AddTokensOfBlock(ModelBuilder& m, int64_t block, ValueId per_block,
                   x);
 }
 
+// Whether values of blocks without a window are their keys: all of these blocks
+// have a matrix for values, or none.
+bool ValuesAreKeys(const ModelBuilder& m) {
+  for (int64_t block = 0; block < m.config.block_count; ++block) {
+    if (m.config.Slides(block)) continue;
+    return !m.HasTensor(BlockPrefix(block) + "attn_v.weight");
+  }
+  return false;
+}
+
 // Keys, and values or what stands for them, of the norm x.
 Cache OwnCache(ModelBuilder& m, int64_t block, ValueId x,
-               const RopeOptions& rope) {
+               const RopeOptions& rope, bool values_are_keys) {
   const ModelConfig& c = m.config;
   const ModelConfig::PerBlock& b = c.Block(block);
   const std::string blk = BlockPrefix(block);
@@ -81,8 +91,7 @@ Cache OwnCache(ModelBuilder& m, int64_t block, ValueId x,
   const int64_t values = b.head_count_kv * b.value_length;
   Heads heads;
   heads.k = heads.v = m.Linear(blk + "attn_k", x, keys, c.embedding_length);
-  if (c.Slides(block) ||
-      m.OptionalMatrix(blk + "attn_v", values, c.embedding_length) != kNone) {
+  if (!values_are_keys) {
     heads.v = m.Linear(blk + "attn_v", x, values, c.embedding_length);
   }
   heads.k = NormByHead(m, blk + "attn_k_norm", heads.k, b.head_count_kv,
@@ -135,6 +144,7 @@ void Build(ModelBuilder& m) {
   AttentionOptions attention;
   const int64_t own_blocks = c.block_count - Count(c, kSharing);
   Cache last[2] = {{kNone, kNone}, {kNone, kNone}};  // by kind of block
+  const bool values_are_keys = ValuesAreKeys(m);
 
   ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
   const ValueId per_block = TokensPerBlock(m, x);
@@ -157,7 +167,8 @@ void Build(ModelBuilder& m) {
     m.Name(blk + "rope_q");
     q = m.Rope(q, m.positions, rope);
     if (block < own_blocks || last[slides].keys == kNone) {
-      last[slides] = OwnCache(m, block, normed, rope);
+      last[slides] =
+          OwnCache(m, block, normed, rope, !slides && values_are_keys);
     } else {
       IgnoreOwnCache(m, block);
     }
