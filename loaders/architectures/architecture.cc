@@ -273,13 +273,15 @@ ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
 
 double ModelBuilder::OptionalNumber(const std::string& tensor,
                                     double otherwise) {
-  absl::StatusOr<const GgufTensor*> found =
-      weights_.Optional(tensor, std::vector<int64_t>{1});
-  if (!found.ok()) Fail(found.status());
-  // What is only described has no numbers (loaders/synthesize).
-  if (!found.ok() || *found == nullptr || (*found)->data.empty()) {
+  const std::vector<int64_t> dims = {1};
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
     return otherwise;
   }
+  CheckAllOrNone(tensor, dims, *found != nullptr);
+  // What is only described has no numbers (loaders/synthesize).
+  if (*found == nullptr || (*found)->data.empty()) return otherwise;
   float number;
   DequantizeRow((*found)->type, (*found)->data.data(), &number, 1);
   return number;

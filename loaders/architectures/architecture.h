@@ -79,7 +79,7 @@ class ModelBuilder : public GraphBuilder {
   // described, it has no other than what is always asked for.
   bool HasTensor(const std::string& tensor) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
-  // the file does not have it.
+  // the file does not have it, as OptionalVector.
   double OptionalNumber(const std::string& tensor, double otherwise);
   // A tensor of these dimensions, where the file has it, is not read.
   void Ignore(const std::string& tensor, std::vector<int64_t> dims);

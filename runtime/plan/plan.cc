@@ -8,6 +8,7 @@
 #include "ops/op_table.h"
 #include "ops/storage.h"
 #include "runtime/cache/prefix_cache.h"
+#include "runtime/plan/large_tables.h"
 
 namespace weft {
 namespace {
@@ -69,7 +70,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
     const Value& value = last.value(id);
-    if (value.kind != ValueKind::kWeight) continue;
+    if (value.kind != ValueKind::kWeight || StaysInFile(last, id)) continue;
     memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
     ValueType plain = value.type;
     plain.layout.clear();

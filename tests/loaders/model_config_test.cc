@@ -89,6 +89,45 @@ TEST(ModelConfig, ReadsKeysAndDefaults) {
   EXPECT_EQ(config->sliding_window, 0);
 }
 
+TEST(ModelConfig, HeadsOfBlocksWithAWindowMayHaveAnotherLength) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  const auto set = [](GgufWriter* writer) {
+    writer->SetUint32("llama.attention.sliding_window", 128);
+    writer->SetUint32("llama.attention.sliding_window_pattern", 2);
+    writer->SetUint32("llama.attention.key_length", 24);
+    writer->SetUint32("llama.attention.value_length", 20);
+    writer->SetUint32("llama.attention.key_length_swa", 16);
+  };
+  auto config = Read(set, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->key_length, 24);
+  EXPECT_EQ(config->Block(0).key_length, 16);
+  EXPECT_EQ(config->Block(0).value_length, 20);
+  EXPECT_EQ(config->Block(1).key_length, 24);
+  EXPECT_EQ(config->Block(1).value_length, 20);
+  EXPECT_THAT(ErrorOf(Read(
+                  [&](GgufWriter* writer) {
+                    set(writer);
+                    writer->SetUint32("llama.attention.value_length_swa", 0);
+                  },
+                  traits)),
+              HasSubstr("llama.attention.value_length_swa is 0"));
+}
+
+TEST(ModelConfig, KnowsWhetherRotationHasSections) {
+  for (const int32_t pairs : {0, 2}) {
+    const auto config = Read([&](GgufWriter* writer) {
+      writer->SetInt32s("llama.rope.dimension_sections", {pairs, pairs, 0, 0});
+    });
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->rope_sections, pairs > 0);
+    EXPECT_TRUE(config->warnings.empty());
+  }
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.rope.dimension_sections", 2)),
+              HasSubstr("llama.rope.dimension_sections"));
+}
+
 TEST(ModelConfig, ReadsWhatTheFileSetsOtherwise) {
   auto config = Read([](GgufWriter* writer) {
     writer->SetUint16("llama.attention.key_length", 24);
