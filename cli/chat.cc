@@ -63,6 +63,9 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain) {
                                        engine_options->progress = nullptr;
                                      }
+                                     // The prompt's and the answer's, now and
+                                     // of the turn before.
+                                     engine_options->checkpoints = 4;
                                      engine_options->chat_template = source;
                                      flags.text.ApplyTo(engine_options);
                                    }));

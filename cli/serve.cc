@@ -48,6 +48,7 @@ struct Flags {
   int slots = 4;
   int64_t client_queue = 0;
   int64_t kv_tokens = 0;
+  int checkpoints = -1;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
@@ -142,17 +143,19 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   grammars.alive_bytes = flags.max_grammar_bytes;
   grammars.kept_bytes =
       std::min(grammars.kept_bytes, flags.max_grammar_bytes / 4);
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common,
-                                   [&](EngineOptions* options) {
-                                     options->sequences = flags.slots;
-                                     options->chat_template = source;
-                                     flags.text.ApplyTo(options);
-                                     options->kv_pages =
-                                         (flags.kv_tokens + kPageTokens - 1) /
-                                         kPageTokens;
-                                     options->beside_bytes = grammars.peak();
-                                   }));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(
+          flags.model, flags.compile, common, [&](EngineOptions* options) {
+            options->sequences = flags.slots;
+            options->chat_template = source;
+            flags.text.ApplyTo(options);
+            options->kv_pages =
+                (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
+            options->checkpoints =
+                flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
+            options->beside_bytes = grammars.peak();
+          }));
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
                         ChatTemplateOf(engine->plan().vocabulary, &warning));
@@ -315,6 +318,13 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "positions of the KV cache, which all slots share (default: "
                    "a whole context for each)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command
+      ->add_option("--checkpoints", flags->checkpoints,
+                   "of models with recurrent blocks: states that are kept, so "
+                   "that a prompt which begins like another need not run from "
+                   "its beginning (default: two for each slot); inspect says "
+                   "what one takes: state_bytes_per_sequence")
+      ->check(CLI::Range(0, 1 << 20));
   command
       ->add_option("--prefill-tokens", flags->scheduler.prefill_tokens,
                    "tokens of new prompts in one step while texts are being "

@@ -54,6 +54,26 @@ std::vector<int64_t> Split(int64_t first, int64_t usual, int64_t rest,
   return numbers;
 }
 
+// Of recurrent blocks: heads of keys (or groups), and heads, all of `size`
+// values; `state` keys.
+Keys Ssm(double groups, double heads, double size, double state,
+         Keys more = {}) {
+  more.insert({{"ssm.conv_kernel", 4},
+               {"ssm.state_size", state},
+               {"ssm.group_count", groups},
+               {"ssm.time_step_rank", heads},
+               {"ssm.inner_size", heads * size}});
+  return more;
+}
+
+// `kv_heads` for the blocks of this list, none for the others.
+std::vector<int64_t> HeadsOf(int64_t blocks, int64_t kv_heads,
+                             const std::vector<int64_t>& with_attention) {
+  std::vector<int64_t> heads(blocks, 0);
+  for (int64_t block : with_attention) heads[block] = kv_heads;
+  return heads;
+}
+
 std::vector<std::string> Biases() {
   return {"attn_q.bias", "attn_k.bias", "attn_v.bias"};
 }
@@ -205,6 +225,27 @@ const std::vector<ModelShape>& Shapes() {
             {"embedding_scale", 12},
             {"residual_scale", 0.22},
             {"logit_scale", 8}}},
+      {"qwen3.5-0.8b", "qwen35", 1024, 24, 3584, 8, 2, 256, 248320, 262144, 1e7,
+       1e-6, true, 64, Ssm(16, 16, 128, 128)},
+      {"qwen3.5-4b", "qwen35", 2560, 32, 9216, 16, 4, 256, 248320, 262144, 1e7,
+       1e-6, true, 64, Ssm(16, 32, 128, 128)},
+      {"lfm2-1.2b",
+       "lfm2",
+       2048,
+       16,
+       8192,
+       32,
+       8,
+       64,
+       65536,
+       128000,
+       1e6,
+       1e-5,
+       true,
+       0,
+       Keys{{"shortconv.l_cache", 3}},
+       {},
+       {{"attention.head_count_kv", HeadsOf(16, 8, {2, 5, 8, 10, 12, 14})}}},
       {"olmo2-1b", "olmo2", 2048, 16, 8192, 16, 16, 128, 100352, 4096, 5e5,
        1e-6, false},
       {"deepseek-v2-lite", "deepseek2", 2048, 27, 10944, 16, 1, 576, 102400,

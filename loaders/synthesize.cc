@@ -79,8 +79,12 @@ TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
     plan.deviation = 0.02f;
   } else if (has(".bias")) {
     plan.deviation = 0.02f;
-  } else if (has("_norm.") || has("rope_f") || has(".scale") ||
-             has("_scale.")) {
+  } else if (absl::EndsWith(name, ".ssm_a")) {
+    // Rates of decay: far from 0, below it.
+    plan.mean = -2.0f;
+    plan.deviation = 0.1f;
+  } else if (has("_norm.") || absl::EndsWith(name, "_norm") || has("rope_f") ||
+             has(".scale") || has("_scale.")) {
     plan.mean = 1.0f;
     plan.deviation = 0.1f;
   } else if (has(".attn_output.") || has(".ffn_down")) {
@@ -141,6 +145,7 @@ class TensorList : public TensorSource {
     return has;
   }
 
+  void LeaveOut(absl::string_view) override {}
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// rms_norm, layer_norm (norm.cc)
+// rms_norm, layer_norm, l2_norm (norm.cc)
 struct NormAttributes {
   double eps = 0;
   int64_t heads = 1;  // equal parts of a row, each normalised by itself
@@ -120,6 +120,20 @@ struct TopKAttributes {
 };
 struct ExpertMatmulAttributes {  // expert_add and expert_mul too
   int64_t experts = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// recurrent.cc
+enum class ConvActivation : uint8_t { kNone, kSilu };
+struct ShortConvAttributes {
+  ConvActivation activation = ConvActivation::kNone;
+  static absl::Span<const AttributeSchema> Schema();
+};
+// Which of n heads of keys head h of H has: h / (H / n), or h modulo n.
+enum class HeadOrder : uint8_t { kGrouped, kTiled };
+struct DeltaRuleAttributes {
+  double scale = 1;
+  HeadOrder key_heads = HeadOrder::kGrouped;
   static absl::Span<const AttributeSchema> Schema();
 };
 

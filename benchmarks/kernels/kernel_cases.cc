@@ -63,6 +63,24 @@ constexpr char kRotated[] =
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
     "%k = state keys $TYPE[S,$G,$E]{keys}\n"
     "%v = state values $TYPE[S,$G,$E]{values}\n";
+// Of sequences that do not grow without bounds, whatever the numbers.
+constexpr char kRecurrent[] =
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%x = input x f32[T,$Q]\n%keys = input keys f32[T,$K]\n"
+    "%queries = input queries f32[T,$K]\n"
+    "%gates = input gates f32[T,$H]\n%key_gates = input key_gates f32[T,$Q]\n"
+    "%s = state matrices f32[$H,$E,$E]{matrices}\n"
+    "$a = weight f32[$H]\n$d = weight f32[$H]\n"
+    "%k = l2_norm(%keys) eps=1e-06 heads=$G f32[T,$K]\n"
+    "%q = l2_norm(%queries) eps=1e-06 heads=$G f32[T,$K]\n"
+    "%beta = sigmoid(%gates) f32[T,$H]\n"
+    "%forget = scale(%beta) factor=-1.0 f32[T,$H]\n"
+    "%key_beta = sigmoid(%key_gates) f32[T,$Q]\n"
+    "%key_forget = scale(%key_beta) factor=-1.0 f32[T,$Q]\n";
+constexpr char kConv[] =
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%x = input x f32[T,$D]\n%s = state window f32[3,$D]{window}\n"
+    "$taps = weight f32[4,$D]\n$bias = weight f32[$D]\n";
 constexpr char kWeights[] =
     "$w = weight $TYPE[$N,$D]\n$other = weight $TYPE[$N,$D]\n";
 
@@ -169,6 +187,33 @@ constexpr Template kTemplates[] = {
     {"", kRotated,
      "%1 = rope_kv_write(%k, %x, %positions, %sequence) " WEFT_ROPE
      "\"interleaved\" $TYPE[S,$G,$E]{keys}"},
+    {"", kConv,
+     "%1, %2 = short_conv(%s, %x, $taps, %positions, %sequence) "
+     "f32[3,$D]{window}, f32[T,$D]"},
+    {"silu", kConv,
+     "%1, %2 = short_conv(%s, %x, $taps, %positions, %sequence, $bias) "
+     "activation=\"silu\" f32[3,$D]{window}, f32[T,$D]"},
+    {"tiled", kRecurrent,
+     "%1, %2 = delta_rule(%s, %q, %k, %x, %forget, %beta, %positions, "
+     "%sequence) key_heads=\"tiled\" scale=0.5 f32[$H,$E,$E]{matrices}, "
+     "f32[T,$Q]"},
+    {"by_key", kRecurrent,
+     "%1, %2 = delta_rule(%s, %q, %k, %x, %key_forget, %beta, %positions, "
+     "%sequence) key_heads=\"grouped\" scale=1.0 f32[$H,$E,$E]{matrices}, "
+     "f32[T,$Q]"},
+    {"", kRecurrent,
+     "%1, %2 = selective_scan(%s, %x, %k, %q, %beta, $a, $d, %positions, "
+     "%sequence) f32[$H,$E,$E]{matrices}, f32[T,$Q]"},
+    {"by_value",
+     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+     "%x = input x f32[T,$N]\n%gates = input gates f32[T,$N]\n"
+     "%b = input b f32[T,16]\n%c = input c f32[T,16]\n"
+     "%s = state matrices f32[1,16,$N]{matrices}\n"
+     "$a = weight f32[16,$N]\n$d = weight f32[$N]\n"
+     "%dt = sigmoid(%gates) f32[T,$N]\n",
+     "%1, %2 = selective_scan(%s, %x, %b, %c, %dt, $a, $d, %positions, "
+     "%sequence) f32[1,16,$N]{matrices}, f32[T,$N]"},
+    {"heads", kRope, "%1 = l2_norm(%x) eps=1e-06 heads=$G f32[T,$K]"},
     {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
@@ -186,7 +231,7 @@ std::string Widened(absl::string_view sources, int64_t around) {
     const std::vector<absl::string_view> words = absl::StrSplit(
         absl::StripSuffix(line, "]"), absl::MaxSplits(" f32[T,", 1));
     int64_t columns;
-    if (!absl::StartsWith(line, "%") || words.size() < 2 ||
+    if (!absl::StrContains(line, " = input ") || words.size() < 2 ||
         !absl::SimpleAtoi(words[1], &columns)) {
       absl::StrAppend(&text, line, "\n");
       continue;

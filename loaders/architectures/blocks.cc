@@ -141,8 +141,9 @@ Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads) {
   return cache;
 }
 
-ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
-               const AttentionOptions& chosen, Bias bias, ValueId sinks) {
+ValueId AttendHeads(ModelBuilder& m, int64_t block, ValueId q,
+                    const Cache& cache, const AttentionOptions& chosen,
+                    ValueId sinks) {
   const ModelConfig& c = m.config;
   const ModelConfig::PerBlock& b = c.Block(block);
   AttentionOptions options = chosen;
@@ -153,10 +154,16 @@ ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
   const ValueId scores =
       m.AttentionScores(q, cache.keys, last, m.sequence, options);
   const ValueId weights = m.Softmax(scores, sinks);
-  const ValueId mixed =
-      m.AttentionValues(weights, cache.values, last, m.sequence);
-  return m.Linear(blk + "attn_output", mixed, c.embedding_length,
-                  b.head_count * b.value_length, bias);
+  return m.AttentionValues(weights, cache.values, last, m.sequence);
+}
+
+ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
+               const AttentionOptions& options, Bias bias, ValueId sinks) {
+  const ModelConfig::PerBlock& b = m.config.Block(block);
+  const ValueId mixed = AttendHeads(m, block, q, cache, options, sinks);
+  return m.Linear(BlockPrefix(block) + "attn_output", mixed,
+                  m.config.embedding_length, b.head_count * b.value_length,
+                  bias);
 }
 
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,

@@ -73,6 +73,10 @@ Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads);
 ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
                const AttentionOptions& options, Bias bias = Bias::kOptional,
                ValueId sinks = kNone);
+// Attend without attn_output.
+ValueId AttendHeads(ModelBuilder& m, int64_t block, ValueId q,
+                    const Cache& cache, const AttentionOptions& options,
+                    ValueId sinks = kNone);
 
 // kClamped: clamped_gate with the numbers of gpt-oss.
 enum class Activation { kSilu, kGeluTanh, kClamped };

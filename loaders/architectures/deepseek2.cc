@@ -72,7 +72,7 @@ ModelTraits Traits() {
   traits.handled_keys = ExpertKeys();
   traits.handled_keys.push_back(kNextTokenBlocks);
   traits.keys = {{kQueryRank, 0, kMost, 0},
-                 {kRank, 1, kMost, ModelKey::kRequired},
+                 {kRank, 1, kMost, 0, true},
                  {kKeyLength, 0, kMost, 0},
                  {kValueLength, 0, kMost, 0}};
   traits.yarn_scales_scores = true;

@@ -53,6 +53,10 @@ struct EngineOptions {
   // What the program will hold beside the engine's own, such as grammars
   // (ConstraintCache::Limits): there must be memory for it, too.
   int64_t beside_bytes = 0;
+  // Of models with states by sequence: copies of one sequence's that are kept,
+  // so that prompts which begin alike need not run from their beginning, in
+  // memory of their own (PlanMemory::slots).
+  int32_t checkpoints = 0;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;
@@ -84,6 +88,13 @@ class Engine {
   absl::Status Evaluate(absl::Span<const int32_t> tokens,
                         absl::Span<const int64_t> positions, int64_t chunk,
                         const LogitsCallback& callback);
+
+  // The states by sequence after these tokens, `chunk` of them in a step, block
+  // by block as the model has them: of a window each column's rows, oldest
+  // first; of matrices head by head a row for each value. Errors: a model
+  // without.
+  absl::StatusOr<std::vector<float>> SlotStates(
+      absl::Span<const int32_t> tokens, int64_t chunk);
 
   // Encoders only, whole texts of at most plan().max_tokens() and context()
   // tokens. The vector of each token:

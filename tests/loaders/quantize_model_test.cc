@@ -272,7 +272,7 @@ TEST_F(QuantizeModelTest, WeighsErrorsByTheImportanceOfColumns) {
   options.type = "Q3_K_S";
   const double plain = error_of_column(Quantize(options));
   options.importance = &importance;
-  EXPECT_LT(error_of_column(Quantize(options)), 0.3 * plain);
+  EXPECT_LT(error_of_column(Quantize(options)), 0.5 * plain);
   options.type = "IQ2_XXS";
   const GgufFile tiny = Quantize(options);
   EXPECT_EQ(tiny.FindTensor("blk.1.ffn_up.weight")->type, DType::kIQ2_XXS);

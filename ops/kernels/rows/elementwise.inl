@@ -139,6 +139,32 @@ void SigmoidRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   });
 }
 
+void ReluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    return Select(Less(x, F32x16{}), F32x16{}, x);
+  });
+}
+
+// ln(1 + e^x) = max(x, 0) + ln(1 + u) with u = e^-|x|, and ln(1 + u) is twice
+// the inverse hyperbolic tangent of s = u / (2 + u), at most 1/3: eight terms
+// of its series.
+void SoftplusRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    const F32x16 u = Exp(-Absolute(x));
+    const F32x16 s = u / (Splat(2.0f) + u);
+    const F32x16 square = s * s;
+    F32x16 p = Splat(1.0f / 15.0f);
+    p = MultiplyAdd(p, square, Splat(1.0f / 13.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 11.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 9.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 7.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 5.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 3.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f));
+    return Max(x, F32x16{}) + Splat(2.0f) * s * p;
+  });
+}
+
 void WeightedSum(const WeightedSumArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = RowOf(args.x, row);
@@ -176,6 +202,8 @@ constexpr RowKernel<UnaryArgs> kUnaryKernels[] = {
     {"softcap", Softcap},
     {"silu", SiluRows},
     {"sigmoid", SigmoidRows},
+    {"softplus", SoftplusRows},
+    {"relu", ReluRows},
 };
 
 constexpr GeluKernel kGeluKernels[] = {
