@@ -63,11 +63,11 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      if (flags.plain) {
                                        engine_options->progress = nullptr;
                                      }
+                                     engine_options->chat_template = source;
+                                     flags.text.ApplyTo(engine_options);
                                      // The prompt's and the answer's, now and
                                      // of the turn before.
                                      engine_options->checkpoints = 4;
-                                     engine_options->chat_template = source;
-                                     flags.text.ApplyTo(engine_options);
                                    }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(std::string suggested,

@@ -163,7 +163,7 @@ void Print(const Json& result, const GgufFile* file) {
   if (!result["bits_per_weight"].empty()) {
     std::cout << "\nbits per weight\n";
     for (const auto& [name, bits] : result["bits_per_weight"].items()) {
-      std::cout << absl::StreamFormat("  %-32s %7.4f\n", Plain(name),
+      std::cout << absl::StreamFormat("  %-32s %7.4f\n", PrintableLine(name),
                                       bits.get<double>());
     }
   }

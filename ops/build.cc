@@ -92,10 +92,10 @@ ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
   return Node(kSoftmaxOp, std::move(inputs));
 }
 
-ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
+ValueId GraphBuilder::AttentionValues(ValueId probabilities, ValueId values,
                                       ValueId positions, ValueId sequence,
                                       int64_t value_dim) {
-  return Node(kAttentionValuesOp, {weights, values, positions, sequence},
+  return Node(kAttentionValuesOp, {probabilities, values, positions, sequence},
               ValuesAttributes{value_dim});
 }
 

@@ -79,8 +79,9 @@ class GraphBuilder {
   // `sinks` (a number more for each head, gone from the result) may be kNone.
   ValueId Softmax(ValueId x, ValueId sinks = kNone);
   // `value_dim` of keys that are values too; 0: all of each.
-  ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
-                          ValueId sequence, int64_t value_dim = 0);
+  ValueId AttentionValues(ValueId probabilities, ValueId values,
+                          ValueId positions, ValueId sequence,
+                          int64_t value_dim = 0);
   // Each of `heads` equal parts of a row times its own matrix, which stand one
   // below the other in `weight`.
   ValueId HeadMatmul(ValueId x, ValueId weight, int64_t heads);

@@ -1,8 +1,9 @@
 // Lays weights out, once and for all.
 //
 //   %w = concat_rows($q, $k, $v)
-//   %p = pack_weight(%w) layout="panel16"   ->   $blk.0.attn_qkv = weight
-//   {panel16}
+//   %p = pack_weight(%w) layout="panel16"
+//     ->
+//   $blk.0.attn_qkv = weight {panel16}
 //
 // The new weight knows how to make its bytes from its sources
 // (WeightData::make); they are made when the plan is run or saved, so looking

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
 #include "ops/op_table.h"
@@ -17,7 +18,6 @@ namespace {
 
 #define WEFT_ARCHITECTURE(name) &name,
 const Architecture* const kArchitectures[] = {
-#include "graph/standard_inputs.h"
 #include "loaders/architectures/architecture_list.h"
 };
 #undef WEFT_ARCHITECTURE

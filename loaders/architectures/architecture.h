@@ -132,9 +132,6 @@ class ModelBuilder : public GraphBuilder {
   // decoding does not pass through it.
   void LeaveOut(int64_t block);
 
-  // An error that only the builder sees; the first one counts.
-  void Fail(absl::Status status);
-
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
   // What is wrong with the model; the first is what Finish returns.

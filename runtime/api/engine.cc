@@ -140,6 +140,7 @@ absl::StatusOr<std::vector<float>> Engine::SlotStates(
         "the model has no recurrent states: ", plan_->model.architecture,
         " keeps keys and values only"));
   }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   WEFT_RETURN_IF_ERROR(session.Append(tokens, chunk));

@@ -43,13 +43,6 @@ struct EngineOptions {
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
   int64_t kv_pages = 0;
-  // Weights that would stay in the mapped file are copied into memory, too: the
-  // file may be written to then.
-  bool copy_model = false;
-  // Puts texts into NFC, where the model's published tokeniser does so.
-  bool normalize = true;
-  // In place of the model's chat template; empty: that one.
-  std::string chat_template;
   // What the program will hold beside the engine's own, such as grammars
   // (ConstraintCache::Limits): there must be memory for it, too.
   int64_t beside_bytes = 0;
@@ -57,6 +50,13 @@ struct EngineOptions {
   // so that prompts which begin alike need not run from their beginning, in
   // memory of their own (PlanMemory::slots).
   int32_t checkpoints = 0;
+  // Weights that would stay in the mapped file are copied into memory, too: the
+  // file may be written to then.
+  bool copy_model = false;
+  // Puts texts into NFC, where the model's published tokeniser does so.
+  bool normalize = true;
+  // In place of the model's chat template; empty: that one.
+  std::string chat_template;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;

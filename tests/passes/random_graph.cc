@@ -363,10 +363,13 @@ class Maker {
   }
 
   ValueId Elementwise(ValueId x) {
+    // It has no kernel for a window.
+    if (Chance(12) && !IsSlice(x)) {
+      Named();
+      return build_.Softmax(x);
+    }
     const ElementwiseOp& made =
         elementwise_[Below(static_cast<int>(elementwise_.size()))];
-    // Softmax has no kernel for a window.
-    if (made.op == &kSoftmaxOp && IsSlice(x)) return build_.Silu(x);
     std::vector<ValueId> operands = {x};
     if (made.op->operands.size() > 1) {
       if (made.takes_vector && Chance(30)) {
@@ -385,9 +388,12 @@ class Maker {
         }
       }
     }
+    const Attributes attributes = RandomAttributes(*made.op, &random_);
     Named();
-    return build_.Node(*made.op, std::move(operands),
-                       RandomAttributes(*made.op, &random_));
+    // Not every width may go with these attributes.
+    return ResultTypes(graph_, Node(*made.op, operands, attributes)).ok()
+               ? build_.Node(*made.op, operands, attributes)
+               : build_.Silu(x);
   }
 
   // Once more what some node computes, under another name.

@@ -235,8 +235,7 @@ WEFT_INLINE void StoreOutputs(const Run& run, const float* sum) {
   }
 }
 
-// Adds what each row of a tile sees of a page to its output, in order of keys,
-// by
+// Adds what each row of a tile sees of a page to its output, in order of keys:
 //   tile(first, last, factors)           all rows, those keys
 //   one_row(r, from, to, factors + r)    one row
 // Outputs are multiplied by the factors first: a row's, where it is first met,

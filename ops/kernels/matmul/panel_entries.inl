@@ -1,7 +1,7 @@
 // The entry points of quantized_isa.h for packed weights on one instruction
 // set:
-//   WEFT_ISA      as in their names, Panel16Single<ISA>
-//   WEFT_KERNELS  what panel_driver.h wants
+//   WEFT_ISA           as in their names, Panel16Single<ISA>
+//   WEFT_KERNELS       what panel_driver.h wants
 //   WEFT_IN_REGISTERS  defined if they have PackedTile
 // Included once by the file that is compiled for it.
 

@@ -198,12 +198,8 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
 };
 
 constexpr RowKernel<UnaryArgs> kUnaryKernels[] = {
-    {"scale", Scale},
-    {"softcap", Softcap},
-    {"silu", SiluRows},
-    {"sigmoid", SigmoidRows},
-    {"softplus", SoftplusRows},
-    {"relu", ReluRows},
+    {"scale", Scale},         {"softcap", Softcap},       {"silu", SiluRows},
+    {"sigmoid", SigmoidRows}, {"softplus", SoftplusRows}, {"relu", ReluRows},
 };
 
 constexpr GeluKernel kGeluKernels[] = {
