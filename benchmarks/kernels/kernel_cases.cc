@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-// Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV heads, $E head_dim, $Q and $K
-// columns of queries and keys, $V of each key as a value, $TYPE, $LAYOUT, $OP the row's op. The last line
-// is the node.
+// Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV
+// heads, $E head_dim, $Q and $K columns of queries and keys, $V of each key as
+// a value, $TYPE, $LAYOUT, $OP the row's op. The last line is the node.
 struct Template {
   const char* variant;  // of the op, where there is more than one
   const char* sources;
@@ -170,6 +170,8 @@ constexpr Template kTemplates[] = {
      "%1 = rope_kv_write(%k, %x, %positions, %sequence) " WEFT_ROPE
      "\"interleaved\" $TYPE[S,$G,$E]{keys}"},
     {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
+    {"", kWeights,
+     "%1 = transpose_rows($w) begin=0 parts=1 size=8 $TYPE[$D,8]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights,
