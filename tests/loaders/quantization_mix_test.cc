@@ -52,6 +52,7 @@ TEST(QuantizationMix, FollowsTheUsualRules) {
       {"Q4_K_M", "blk.26.attn_v.weight", "Q4_K"},
       {"Q4_K_M", "blk.28.attn_v.weight", "Q6_K"},
       {"Q4_K_M", "blk.29.ffn_down_exps.weight", "Q6_K"},
+      {"Q4_K_M", "blk.29.ffn_down_shexp.weight", "Q6_K"},
       {"Q4_K_S", "blk.3.attn_v.weight", "Q5_K"},
       {"Q4_K_S", "blk.4.attn_v.weight", "Q4_K"},
       {"Q4_K_S", "blk.3.ffn_down.weight", "Q5_K"},
