@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-// Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV heads, $E head_dim, $Q and $K
-// columns of queries and keys, $V of each key as a value, $TYPE, $LAYOUT, $OP the row's op. The last line
-// is the node.
+// Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV
+// heads, $E head_dim, $Q and $K columns of queries and keys, $V of each key as
+// a value, $TYPE, $LAYOUT, $OP the row's op. The last line is the node.
 struct Template {
   const char* variant;  // of the op, where there is more than one
   const char* sources;
@@ -215,6 +215,8 @@ constexpr Template kTemplates[] = {
      "%sequence) f32[1,16,$N]{matrices}, f32[T,$N]"},
     {"heads", kRope, "%1 = l2_norm(%x) eps=1e-06 heads=$G f32[T,$K]"},
     {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
+    {"", kWeights,
+     "%1 = transpose_rows($w) begin=0 parts=1 size=8 $TYPE[$D,8]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights,

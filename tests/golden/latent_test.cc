@@ -13,9 +13,9 @@
 #include "loaders/gguf_writer.h"
 #include "loaders/synthesize.h"
 #include "passes/pipeline.h"
+#include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
-#include "runtime/api/engine.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {
@@ -26,27 +26,26 @@ constexpr int64_t kHeads = 4, kRank = 64, kPlain = 32, kTurned = 32;
 // `split`: with attn_k_b and attn_v_b, else attn_kv_b.
 std::string Synthesize(const std::string& type, int64_t query_rank,
                        bool split) {
-  nlohmann::json shape = {
-      {"architecture", "deepseek2"},
-      {"embedding_length", 128},
-      {"block_count", 2},
-      {"feed_forward_length", 256},
-      {"head_count", kHeads},
-      {"head_count_kv", 1},
-      {"key_length", kRank + kTurned},
-      {"rope_dimension_count", kTurned},
-      {"vocabulary_size", 320},
-      {"context_length", 128},
-      {"keys",
-       {{"attention.q_lora_rank", query_rank},
-        {"attention.kv_lora_rank", kRank},
-        {"attention.key_length_mla", kPlain + kTurned},
-        {"attention.value_length_mla", kPlain},
-        {"leading_dense_block_count", 1},
-        {"expert_count", 4},
-        {"expert_used_count", 2},
-        {"expert_shared_count", 1},
-        {"expert_feed_forward_length", 64}}}};
+  nlohmann::json shape = {{"architecture", "deepseek2"},
+                          {"embedding_length", 128},
+                          {"block_count", 2},
+                          {"feed_forward_length", 256},
+                          {"head_count", kHeads},
+                          {"head_count_kv", 1},
+                          {"key_length", kRank + kTurned},
+                          {"rope_dimension_count", kTurned},
+                          {"vocabulary_size", 320},
+                          {"context_length", 128},
+                          {"keys",
+                           {{"attention.q_lora_rank", query_rank},
+                            {"attention.kv_lora_rank", kRank},
+                            {"attention.key_length_mla", kPlain + kTurned},
+                            {"attention.value_length_mla", kPlain},
+                            {"leading_dense_block_count", 1},
+                            {"expert_count", 4},
+                            {"expert_used_count", 2},
+                            {"expert_shared_count", 1},
+                            {"expert_feed_forward_length", 64}}}};
   if (split) shape["optional_tensors"] = {"attn_k_b.weight"};
   const std::string path = absl::StrCat(::testing::TempDir(), "/latent-", type,
                                         "-", query_rank, "-", split);
@@ -149,13 +148,13 @@ std::string Split(const std::string& path) {
   writer.CopyMetadata(*file);
   std::vector<std::unique_ptr<std::vector<float>>> parts;
   const auto add = [&](std::string name, std::vector<int64_t> dims) {
-    parts.push_back(std::make_unique<std::vector<float>>(dims[0] * dims[1] *
-                                                         dims[2]));
+    parts.push_back(
+        std::make_unique<std::vector<float>>(dims[0] * dims[1] * dims[2]));
     std::vector<float>& numbers = *parts.back();
-    writer.AddTensor(name, DType::kF32, dims,
-                     absl::MakeConstSpan(
-                         reinterpret_cast<const uint8_t*>(numbers.data()),
-                         numbers.size() * 4));
+    writer.AddTensor(
+        name, DType::kF32, dims,
+        absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(numbers.data()),
+                            numbers.size() * 4));
     return numbers.data();
   };
   for (const GgufTensor& tensor : file->tensors()) {
