@@ -79,7 +79,8 @@ std::optional<LayerTensor> ParseLayerTensor(absl::string_view name) {
 bool IsKept(const TensorRole& tensor) {
   if (tensor.dims.size() < 2) return true;
   if (!absl::EndsWith(tensor.name, ".weight")) return true;
-  for (const char* part : {"ffn_gate_inp", "position_embd", "token_types"}) {
+  for (const char* part : {"ffn_gate_inp", "position_embd", "token_types",
+                           "per_layer_model_proj"}) {
     if (absl::StrContains(tensor.name, part)) return true;
   }
   return absl::StrContains(tensor.name, "_norm.");
