@@ -59,6 +59,9 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                    [&](EngineOptions* engine_options) {
                                      if (flags.plain)
                                        engine_options->progress = nullptr;
+                                     // The prompt's and the answer's, now and
+                                     // of the turn before.
+                                     engine_options->checkpoints = 4;
                                    }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(std::string suggested,

@@ -17,9 +17,10 @@ namespace {
 
 struct Flags {
   std::string model, tokens, text, positions = "all", logits;
-  std::string embedding, hidden;
+  std::string embedding, hidden, states;
   bool has_text = false;
   int64_t chunk = 512;
+  int64_t at = -1;
   bool json = false;
   CompileFlags compile;
 };
@@ -87,9 +88,15 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   if (flags.tokens.empty() == !flags.has_text) {
     return UsageError("eval: give either --tokens or --text");
   }
+  if (flags.states.empty() && flags.at != -1) {
+    return UsageError("--at: goes with --states");
+  }
+  if (flags.at == 0 || flags.at < -1) {
+    return UsageError("--at: want a positive number");
+  }
   if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
   for (const std::string& path :
-       {flags.logits, flags.embedding, flags.hidden}) {
+       {flags.logits, flags.embedding, flags.hidden, flags.states}) {
     if (path.empty()) continue;
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
@@ -114,6 +121,19 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   if (!flags.embedding.empty() || !flags.hidden.empty()) {
     return absl::InvalidArgumentError(
         "--embedding and --hidden: the model is no encoder: use --logits");
+  }
+  if (!flags.states.empty()) {
+    const int64_t count = static_cast<int64_t>(tokens.size());
+    if (flags.at > count) {
+      return UsageError(
+          absl::StrCat("--at: there are only ", count, " tokens"));
+    }
+    WEFT_ASSIGN_OR_RETURN(
+        const std::vector<float> states,
+        engine->SlotStates(
+            absl::MakeConstSpan(tokens).first(flags.at < 0 ? count : flags.at),
+            flags.chunk));
+    WEFT_RETURN_IF_ERROR(WriteFloats(flags.states, states));
   }
   WEFT_ASSIGN_OR_RETURN(
       std::vector<int64_t> positions,
@@ -192,6 +212,11 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
                       "file");
   command->add_option("--hidden", flags->hidden,
                       "encoders: write a float32 row per token to this file");
+  command->add_option("--states", flags->states,
+                      "models with recurrent blocks: write their states, "
+                      "float32, block by block, to this file");
+  command->add_option("--at", flags->at,
+                      "with --states: after this many tokens (default: all)");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, text, &common, action] {

@@ -1,12 +1,15 @@
 // weft inspect: what a model file holds and what its plan takes.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -62,6 +65,39 @@ Json ModelJson(const ModelInfo& model) {
   }
   json["file_bytes"] = model.file_bytes;
   return json;
+}
+
+// Bits per weight of matrices by what they are (their names without the block's
+// number), and of all tensors.
+Json BitsJson(const ModelInfo& model) {
+  struct Sum {
+    double bits = 0, weights = 0;
+  };
+  std::map<std::string, Sum> groups;
+  Sum all;
+  for (const TensorInfo& info : model.tensors) {
+    Sum here;
+    here.bits = 8.0 * static_cast<double>(info.bytes);
+    here.weights = 1.0;
+    for (int64_t n : info.shape) here.weights *= static_cast<double>(n);
+    all.bits += here.bits;
+    all.weights += here.weights;
+    if (info.shape.size() < 2) continue;
+    absl::string_view name = info.name;
+    if (absl::ConsumePrefix(&name, "blk.")) {
+      name.remove_prefix(std::min(name.find('.') + 1, name.size()));
+    }
+    absl::ConsumeSuffix(&name, ".weight");
+    Sum& group = groups[std::string(name)];
+    group.bits += here.bits;
+    group.weights += here.weights;
+  }
+  Json bits;
+  for (const auto& [name, sum] : groups) {
+    if (sum.weights > 0) bits[name] = sum.bits / sum.weights;
+  }
+  if (all.weights > 0) bits["all"] = all.bits / all.weights;
+  return bits;
 }
 
 Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
@@ -122,6 +158,13 @@ void Print(const Json& result, const GgufFile* file) {
     }
     std::cout << "\n";
   }
+  if (!result["bits_per_weight"].empty()) {
+    std::cout << "\nbits per weight\n";
+    for (const auto& [name, bits] : result["bits_per_weight"].items()) {
+      std::cout << absl::StreamFormat("  %-32s %7.4f\n", Plain(name),
+                                      bits.get<double>());
+    }
+  }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
 }
 
@@ -167,6 +210,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
     result["model"]["xxh3"] = hash;
   }
   result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
+  result["bits_per_weight"] = BitsJson(model);
   result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
   if (flags.json) {

@@ -22,9 +22,9 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
-    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
-    AddBench,      AddSynth,    AddQuantize,   AddServe,   AddChat,
+    AddRun,      AddCompile,    AddDump,   AddInspect, AddEval,  AddPerplexity,
+    AddTokenize, AddDetokenize, AddVerify, AddProfile, AddBench, AddSynth,
+    AddQuantize, AddImatrix,    AddServe,  AddChat,
 };
 
 // One line, whatever the message holds.

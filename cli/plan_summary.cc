@@ -151,6 +151,8 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"packed_overhead", overhead},
                  {"kv_bytes_per_token", memory.kv_per_token},
                  {"kv_bytes", memory.kv},
+                 {"state_bytes_per_sequence", memory.slot},
+                 {"state_bytes", memory.slots},
                  {"scratch_bytes", memory.thread_scratch * threads},
                  {"logits_bytes", memory.logits},
                  {"tokenizer_bytes", memory.tokenizer},
@@ -166,6 +168,7 @@ Json MemoryJson(const Plan& plan, int threads) {
   return {{"weights", memory.weights},
           {"arena", memory.arena},
           {"kv_cache", memory.kv},
+          {"states", memory.slots},
           {"scratch", memory.thread_scratch * threads},
           {"tokenizer", memory.tokenizer},
           // One sequence, so tokens are chosen one at a time.

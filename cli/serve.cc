@@ -42,6 +42,7 @@ struct Flags {
   std::vector<std::string> hosts;
   int slots = 4;
   int64_t kv_tokens = 0;
+  int checkpoints = -1;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
@@ -128,14 +129,16 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
                                       const CommonFlags& common) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common,
-                                   [&](EngineOptions* options) {
-                                     options->sequences = flags.slots;
-                                     options->kv_pages =
-                                         (flags.kv_tokens + kPageTokens - 1) /
-                                         kPageTokens;
-                                   }));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(
+          flags.model, flags.compile, common, [&](EngineOptions* options) {
+            options->sequences = flags.slots;
+            options->kv_pages =
+                (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
+            options->checkpoints =
+                flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
+          }));
   const Vocabulary& vocabulary = engine->plan().vocabulary;
   std::string warning;
   absl::StatusOr<ChatTemplate> chat_template =
@@ -291,6 +294,13 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "positions of the KV cache, which all slots share (default: "
                    "a whole context for each)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command
+      ->add_option("--checkpoints", flags->checkpoints,
+                   "of models with recurrent blocks: states that are kept, so "
+                   "that a prompt which begins like another need not run from "
+                   "its beginning (default: two for each slot); inspect says "
+                   "what one takes: state_bytes_per_sequence")
+      ->check(CLI::Range(0, 1 << 20));
   command
       ->add_option("--prefill-tokens", flags->scheduler.prefill_tokens,
                    "tokens of new prompts in one step while texts are being "

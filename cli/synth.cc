@@ -65,6 +65,9 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
       ->take_all();
   command->add_option("--seed", flags->options.seed, "of the random weights")
       ->capture_default_str();
+  command->add_option("--blocks", flags->options.blocks,
+                      "the first so many of the shape's, for a model that fits "
+                      "a smaller machine");
   command->add_flag("--hollow", flags->options.hollow,
                     "zeros that take no disk in place of weights, to inspect "
                     "and dump a plan");

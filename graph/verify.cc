@@ -163,9 +163,11 @@ class Verifier {
       }
       WEFT_RETURN_IF_ERROR(CheckType(value.type, graph_.bounds, where));
       made_[output] = true;
-      if (node.op->writes_state) last_versions_.insert(output);
     }
-    if (node.op->writes_state) last_versions_.erase(node.inputs[0]);
+    if (node.op->writes_state) {
+      last_versions_.erase(node.inputs[0]);
+      last_versions_.insert(node.outputs[0]);
+    }
     return absl::OkStatus();
   }
 

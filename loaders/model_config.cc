@@ -105,11 +105,12 @@ class ConfigReader {
          {&ConfigReader::ReadName, &ConfigReader::ReadSuggestedSampling,
           &ConfigReader::CheckOtherNames, &ConfigReader::RefuseUnhandled,
           &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
-          &ConfigReader::ReadContext, &ConfigReader::ReadWindows,
-          &ConfigReader::ReadHeadsOfWindows, &ConfigReader::ReadEpsilon,
-          &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
-          &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
-          &ConfigReader::ReadVocabularySize, &ConfigReader::WarnOfUnread}) {
+          &ConfigReader::ReadRecurrentBlocks, &ConfigReader::ReadContext,
+          &ConfigReader::ReadWindows, &ConfigReader::ReadHeadsOfWindows,
+          &ConfigReader::ReadEpsilon, &ConfigReader::ReadRope,
+          &ConfigReader::ReadExperts, &ConfigReader::ReadEncoder,
+          &ConfigReader::ReadOwnKeys, &ConfigReader::ReadVocabularySize,
+          &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -325,7 +326,8 @@ class ConfigReader {
     WEFT_RETURN_IF_ERROR(
         InRange("block_count", 1, max_blocks, &config_.block_count));
     config_.blocks.resize(config_.block_count);
-    return PerBlockInRange("feed_forward_length", 1, kMaxDimension, 0,
+    const uint64_t least = traits_.blocks_without_feed_forward ? 0 : 1;
+    return PerBlockInRange("feed_forward_length", least, kMaxDimension, 0,
                            &ModelConfig::PerBlock::feed_forward_length,
                            &config_.feed_forward_length);
   }
@@ -333,10 +335,10 @@ class ConfigReader {
   absl::Status ReadHeads() {
     constexpr char kHeads[] = "attention.head_count";
     constexpr char kHeadsKv[] = "attention.head_count_kv";
-    WEFT_RETURN_IF_ERROR(PerBlockInRange(kHeads, 1, kMaxDimension, 0,
+    const uint64_t least = traits_.blocks_without_attention ? 0 : 1;
+    WEFT_RETURN_IF_ERROR(PerBlockInRange(kHeads, least, kMaxDimension, 0,
                                          &ModelConfig::PerBlock::head_count,
                                          &config_.head_count));
-    const uint64_t least = traits_.blocks_without_attention ? 0 : 1;
     if (file_.FindValue(Key(kHeadsKv)) == nullptr) {
       for (auto& block : config_.blocks) block.head_count_kv = block.head_count;
       config_.head_count_kv = config_.head_count;
@@ -390,6 +392,8 @@ class ConfigReader {
       *out = **length;
       return absl::OkStatus();
     }
+    // No block has attention.
+    if (config_.head_count == 0) return absl::OkStatus();
     if (config_.embedding_length % config_.head_count != 0) {
       return file_.BadValue(
           Key("attention.head_count"), absl::StrCat(config_.head_count),
@@ -445,6 +449,24 @@ class ConfigReader {
   }
 
   absl::Status ReadWindowArray(const std::string& key, const GgufValue& array) {
+    return ReadFlags(key, array, &config_.sliding_blocks);
+  }
+
+  absl::Status ReadRecurrentBlocks() {
+    if (!traits_.blocks_without_attention) return absl::OkStatus();
+    const std::string key = Key("attention.recurrent_layers");
+    const GgufValue* value = file_.FindValue(key);
+    if (value == nullptr) return absl::OkStatus();
+    if (!value->is_array()) {
+      return file_.BadValue(key, value->Print(), "an array, one per block");
+    }
+    config_.recurrent_blocks.resize(config_.block_count);
+    return ReadFlags(key, *value, &config_.recurrent_blocks);
+  }
+
+  // An array of true or false, one for each block.
+  absl::Status ReadFlags(const std::string& key, const GgufValue& array,
+                         std::vector<bool>* flags) const {
     WEFT_RETURN_IF_ERROR(CheckOnePerBlock(key, array.count()));
     int64_t block = 0;
     bool good = true;
@@ -453,7 +475,7 @@ class ConfigReader {
       const std::optional<int64_t> number = element.ToInt();
       if (number == 0 || number == 1) slides = *number == 1;
       good = slides.has_value();
-      if (good) config_.sliding_blocks[block++] = *slides;
+      if (good) (*flags)[block++] = *slides;
       return good;
     });
     if (good) return absl::OkStatus();
@@ -501,8 +523,39 @@ class ConfigReader {
       return file_.BadValue(Key(kBase), absl::StrCat(config_.rope_freq_base),
                             "a number above 1");
     }
+    WEFT_RETURN_IF_ERROR(CheckRopeSections());
     WEFT_RETURN_IF_ERROR(ReadRopeSections());
     return ReadRopeScaling();
+  }
+
+  // Of rotation by three coordinates, which are the same in a text: pair i
+  // turns by the one that i % 3 says, as far as that one's section goes
+  // (transformers, Qwen3-VL's interleaved M-RoPE). Where a pair is in no
+  // section it would not turn.
+  absl::Status CheckRopeSections() const {
+    constexpr char kSections[] = "rope.dimension_sections";
+    if (!Handles(kSections)) return absl::OkStatus();
+    const std::string key = Key(kSections);
+    const GgufValue* value = file_.FindValue(key);
+    if (value == nullptr) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> sections, file_.GetInts(key));
+    int64_t total = 0;
+    bool good = sections.size() >= 3 && sections.size() <= 4;
+    for (int64_t section : sections) {
+      good = good && section >= 0 &&
+             section <= static_cast<int64_t>(kMaxDimension);
+      total += good ? section : 0;
+    }
+    good = good && total > 0;
+    for (int64_t pair = 0; good && pair < config_.rope_dimension_count / 2;
+         ++pair) {
+      const int64_t i = pair % total;
+      good = i < 3 * sections[i % 3];
+    }
+    if (good) return absl::OkStatus();
+    return file_.BadValue(key, value->Print(),
+                          "sections that all pairs belong to: others are not "
+                          "supported");
   }
 
   absl::Status ReadRopeSections() {
@@ -771,6 +824,10 @@ class ConfigReader {
     for (const ModelKey& own : traits_.keys) {
       const std::string key = Key(own.name);
       double number = own.otherwise;
+      if (own.required && file_.FindValue(key) == nullptr) {
+        return file_.MissingKey(
+            key, absl::StrCat("a number from ", own.least, " to ", own.most));
+      }
       if (const GgufValue* value = file_.FindValue(key)) {
         std::optional<double> read = value->ToDouble();
         if (const auto flag = value->ToBool(); flag.has_value()) read = *flag;

@@ -34,6 +34,7 @@ struct ModelKey {
   absl::string_view name;  // without prefix: "attn_logit_softcapping"
   double least, most;      // anything else is an error; a flag is 0 or 1
   double otherwise;        // when the file does not have it
+  bool required = false;   // it must have it
 };
 
 struct ModelConfig;
@@ -67,8 +68,10 @@ struct ModelTraits {
   // Files without "expert_feed_forward_length": "feed_forward_length" is that
   // of all chosen experts together, not of each.
   bool experts_share_length = false;
-  // Whether a block may have no heads of keys and values, and no attention.
+  // Whether a block may have no heads of keys and values (or of queries), and
+  // no attention; or feed_forward_length 0, and no such network.
   bool blocks_without_attention = false;
+  bool blocks_without_feed_forward = false;
 };
 
 // YaRN (Peng et al. 2023, arXiv:2309.00071): which pairs of a head keep their
@@ -114,6 +117,9 @@ struct ModelConfig {
   };
   std::vector<PerBlock> blocks;  // block_count of them
   const PerBlock& Block(int64_t block) const { return blocks[block]; }
+  // By block: whether it is recurrent, where the file says
+  // (`attention.recurrent_layers`); else empty.
+  std::vector<bool> recurrent_blocks;
   // Elements per head; default embedding_length / head_count. Blocks with a
   // window may have others (PerBlock).
   int64_t key_length = 0;

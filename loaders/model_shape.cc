@@ -53,8 +53,39 @@ std::vector<int64_t> Split(int64_t first, int64_t usual, int64_t rest,
   return numbers;
 }
 
+// Of recurrent blocks: heads of keys (or groups), and heads, all of `size`
+// values; `state` keys.
+Keys Ssm(double groups, double heads, double size, double state,
+         Keys more = {}) {
+  more.insert({{"ssm.conv_kernel", 4},
+               {"ssm.state_size", state},
+               {"ssm.group_count", groups},
+               {"ssm.time_step_rank", heads},
+               {"ssm.inner_size", heads * size}});
+  return more;
+}
+
+// `kv_heads` for the blocks of this list, none for the others.
+std::vector<int64_t> HeadsOf(int64_t blocks, int64_t kv_heads,
+                             const std::vector<int64_t>& with_attention) {
+  std::vector<int64_t> heads(blocks, 0);
+  for (int64_t block : with_attention) heads[block] = kv_heads;
+  return heads;
+}
+
 std::vector<std::string> Biases() {
   return {"attn_q.bias", "attn_k.bias", "attn_v.bias"};
+}
+
+const std::vector<std::string> kGptOssBiases = {
+    "ffn_gate_inp.bias", "ffn_gate_exps.bias", "ffn_up_exps.bias",
+    "ffn_down_exps.bias"};
+
+Keys GptOssKeys(double experts) {
+  return {{"expert_count", experts},
+          {"expert_used_count", 4},
+          {"expert_feed_forward_length", 2880},
+          {kWindow, 128}};
 }
 
 // name, architecture, width, layers, FFN, heads, KV heads, head, vocabulary,
@@ -76,6 +107,81 @@ const std::vector<ModelShape>& Shapes() {
             {"expert_used_count", 4},
             {"expert_feed_forward_length", 1408},
             {"expert_shared_feed_forward_length", 5632}}},
+      {"qwen3-30b-a3b", "qwen3moe", 2048, 48, 6144, 32, 4, 128, 151936, 40960,
+       1e6, 1e-6, false, 0,
+       Keys{{"expert_count", 128},
+            {"expert_used_count", 8},
+            {"expert_feed_forward_length", 768}}},
+      {"qwen3-235b-a22b", "qwen3moe", 4096, 94, 12288, 64, 4, 128, 151936,
+       40960, 1e6, 1e-6, false, 0,
+       Keys{{"expert_count", 128},
+            {"expert_used_count", 8},
+            {"expert_feed_forward_length", 1536}}},
+      {"gpt-oss-20b", "gpt-oss", 2880, 24, 2880, 64, 8, 64, 201088, 131072,
+       150000, 1e-5, false, 0, GptOssKeys(32), kGptOssBiases},
+      {"gpt-oss-120b", "gpt-oss", 2880, 36, 2880, 64, 8, 64, 201088, 131072,
+       150000, 1e-5, false, 0, GptOssKeys(128), kGptOssBiases},
+      {"olmoe-1b-7b", "olmoe", 2048, 16, 1024, 16, 16, 128, 50304, 4096, 1e4,
+       1e-5, false, 0, Keys{{"expert_count", 64}, {"expert_used_count", 8}}},
+      {"granite-3.1-3b-a800m", "granitemoe", 1536, 32, 512, 24, 8, 64, 49155,
+       131072, 1e7, 1e-6, true, 0,
+       Keys{{"expert_count", 40},
+            {"expert_used_count", 8},
+            {"attention.scale", 0.015625},
+            {"embedding_scale", 12},
+            {"residual_scale", 0.22},
+            {"logit_scale", 6}}},
+      {"ernie4.5-21b-a3b",
+       "ernie4_5-moe",
+       2560,
+       28,
+       12288,
+       20,
+       4,
+       128,
+       103424,
+       131072,
+       5e5,
+       1e-5,
+       true,
+       0,
+       {{"expert_count", 64},
+        {"expert_used_count", 6},
+        {"expert_feed_forward_length", 1536},
+        {"expert_shared_count", 2},
+        {"leading_dense_block_count", 1}},
+       {"exp_probs_b.bias"}},
+      {"hunyuan-a13b", "hunyuan-moe", 4096, 32, 3072, 32, 8, 128, 128167, 32768,
+       11158840, 1e-5, true, 0,
+       Keys{{"expert_count", 64},
+            {"expert_used_count", 8},
+            {"expert_feed_forward_length", 3072},
+            {"expert_shared_feed_forward_length", 3072}}},
+      {"phi-3.5-moe",
+       "phimoe",
+       4096,
+       32,
+       6400,
+       32,
+       8,
+       128,
+       32064,
+       131072,
+       1e4,
+       1e-5,
+       false,
+       0,
+       {{"expert_count", 16},
+        {"expert_used_count", 2},
+        {"rope.scaling.original_context_length", 4096}},
+       {"output.bias", "rope_factors_long.weight",
+        "rope_factors_short.weight"}},
+      {"llama-4-scout", "llama4", 5120, 48, 16384, 40, 8, 128, 202048, 10485760,
+       5e5, 1e-5, false, 0,
+       Keys{{"expert_count", 16},
+            {"expert_used_count", 1},
+            {"expert_feed_forward_length", 8192},
+            {"interleave_moe_layer_step", 1}}},
       // Mixtral's proportions at about a hundredth of its size.
       {"mixtral-small", "llama", 768, 8, 1792, 12, 4, 64, 32000, 32768, 1e6,
        1e-5, false, 0, Keys{{"expert_count", 8}, {"expert_used_count", 2}}},
@@ -118,6 +224,27 @@ const std::vector<ModelShape>& Shapes() {
             {"embedding_scale", 12},
             {"residual_scale", 0.22},
             {"logit_scale", 8}}},
+      {"qwen3.5-0.8b", "qwen35", 1024, 24, 3584, 8, 2, 256, 248320, 262144, 1e7,
+       1e-6, true, 64, Ssm(16, 16, 128, 128)},
+      {"qwen3.5-4b", "qwen35", 2560, 32, 9216, 16, 4, 256, 248320, 262144, 1e7,
+       1e-6, true, 64, Ssm(16, 32, 128, 128)},
+      {"lfm2-1.2b",
+       "lfm2",
+       2048,
+       16,
+       8192,
+       32,
+       8,
+       64,
+       65536,
+       128000,
+       1e6,
+       1e-5,
+       true,
+       0,
+       Keys{{"shortconv.l_cache", 3}},
+       {},
+       {{"attention.head_count_kv", HeadsOf(16, 8, {2, 5, 8, 10, 12, 14})}}},
       {"olmo2-1b", "olmo2", 2048, 16, 8192, 16, 16, 128, 100352, 4096, 5e5,
        1e-6, false},
       {"gemma4-31b",

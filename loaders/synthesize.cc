@@ -79,8 +79,12 @@ TensorPlan PlanOf(const GgufTensor& tensor, int64_t block_count) {
     plan.deviation = 0.02f;
   } else if (has(".bias")) {
     plan.deviation = 0.02f;
-  } else if (has("_norm.") || has("rope_f") || has(".scale") ||
-             has("_scale.")) {
+  } else if (absl::EndsWith(name, ".ssm_a")) {
+    // Rates of decay: far from 0, below it.
+    plan.mean = -2.0f;
+    plan.deviation = 0.1f;
+  } else if (has("_norm.") || absl::EndsWith(name, "_norm") || has("rope_f") ||
+             has(".scale") || has("_scale.")) {
     plan.mean = 1.0f;
     plan.deviation = 0.1f;
   } else if (has(".attn_output.") || has(".ffn_down")) {
@@ -141,6 +145,7 @@ class TensorList : public TensorSource {
     return has;
   }
 
+  void LeaveOut(absl::string_view) override {}
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
 
  private:
@@ -288,7 +293,18 @@ void AddMetadata(const ModelShape& shape, const ModelTraits& traits,
 
 absl::StatusOr<SynthesizeReport> SynthesizeModel(
     const SynthesizeOptions& options, const std::string& path) {
-  WEFT_ASSIGN_OR_RETURN(const ModelShape shape, FindModelShape(options.shape));
+  WEFT_ASSIGN_OR_RETURN(ModelShape shape, FindModelShape(options.shape));
+  if (options.blocks < 0 || options.blocks > shape.block_count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("blocks: is ", options.blocks, ": ", options.shape,
+                     " has 1 to ", shape.block_count));
+  }
+  if (options.blocks > 0) {
+    shape.block_count = options.blocks;
+    for (auto& [key, numbers] : shape.block_keys) {
+      numbers.resize(options.blocks);
+    }
+  }
   WEFT_ASSIGN_OR_RETURN(
       QuantizationMix mix,
       QuantizationMix::Parse(options.type, options.tensor_types));

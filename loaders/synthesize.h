@@ -33,6 +33,8 @@ struct SynthesizeOptions {
   std::string type;                       // a word of quantization_mix.h
   std::vector<std::string> tensor_types;  // PATTERN=TYPE
   uint64_t seed = 0;
+  // 0: the shape's; else fewer, the first of them.
+  int64_t blocks = 0;
   // Zeros that take no disk in place of weights: for looking at a plan.
   bool hollow = false;
 };

@@ -65,6 +65,12 @@ absl::StatusOr<const GgufTensor*> WeightReader::Optional(
   return Optional(name, absl::MakeConstSpan(dims.begin(), dims.size()));
 }
 
+void WeightReader::LeaveOut(absl::string_view prefix) {
+  for (size_t i = 0; i < used_.size(); ++i) {
+    if (absl::StartsWith(file_.tensors()[i].name, prefix)) used_[i] = true;
+  }
+}
+
 bool WeightReader::Has(absl::string_view name) const {
   return file_.FindTensor(name) != nullptr;
 }

@@ -33,6 +33,8 @@ class TensorSource {
   // Null when there is no such tensor; another shape is an error here too.
   virtual absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, absl::Span<const int64_t> dims) = 0;
+  // Counts tensors whose names begin so as taken: parts that are not run.
+  virtual void LeaveOut(absl::string_view prefix) = 0;
   // Whether there is a tensor of this name, of whatever shape.
   virtual bool Has(absl::string_view name) const = 0;
   // An error when there are tensors that were never taken.
@@ -53,6 +55,7 @@ class WeightReader : public TensorSource {
   absl::StatusOr<const GgufTensor*> Optional(
       absl::string_view name, std::initializer_list<int64_t> dims);
 
+  void LeaveOut(absl::string_view prefix) override;
   bool Has(absl::string_view name) const override;
 
   // Names the first tensor of the file that was never taken. Tables of plain

@@ -60,6 +60,13 @@ absl::StatusOr<Types> InferSoftmax(const Graph& graph, const Node& node) {
                        " must be numbers"));
     }
   }
+  if (node.inputs.size() > 1) {
+    if (shape.rank() != 3) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "softmax: sinks are for numbers by head, found ", shape.ToString()));
+    }
+    WEFT_RETURN_IF_ERROR(WantVector(graph, node, 1, shape[1]));
+  }
   return Types{FloatType(shape)};
 }
 
@@ -82,6 +89,11 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
   if (keys.shape[1] != values.shape[1] || keys.dtype != values.dtype) {
     return absl::InvalidArgumentError(
         "attention: keys and values differ in heads or type");
+  }
+  if (node.inputs.size() > 5) {
+    WEFT_RETURN_IF_ERROR(WantVector(
+        graph, node, 5,
+        Dim::Number(node.attributes.As<AttentionAttributes>().heads)));
   }
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
@@ -106,8 +118,9 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
   const int64_t head_dim = keys.shape[2].value;
   const AttentionAttributes a = call.attributes<AttentionAttributes>();
   const int64_t group = a.heads / keys.shape[1].value;
-  const int64_t first =
+  int64_t first =
       a.window > 0 ? std::max<int64_t>(0, position + 1 - a.window) : 0;
+  if (a.chunk > 0) first = std::max(first, position / a.chunk * a.chunk);
   std::vector<double> scores(position + 1,
                              -std::numeric_limits<double>::infinity());
   for (int64_t s = first; s <= position; ++s) {
@@ -124,10 +137,14 @@ std::vector<double> ScoreRow(const ReferenceCall& call,
   return scores;
 }
 
-void SoftmaxRow(std::vector<double>* row) {
-  double largest = -std::numeric_limits<double>::infinity();
+// `sink` is one more number, of which nothing is left but its part of the sum.
+// -inf: there is none.
+constexpr double kNoSink = -std::numeric_limits<double>::infinity();
+
+void SoftmaxRow(std::vector<double>* row, double sink) {
+  double largest = sink;
   for (double x : *row) largest = std::fmax(largest, x);
-  double sum = 0;
+  double sum = std::exp(sink - largest);
   for (double& x : *row) sum += x = std::exp(x - largest);
   for (double& x : *row) x /= sum;
 }
@@ -162,16 +179,24 @@ void RunScores(const ReferenceCall& call) {
   }
 }
 
+// One for each head, where the node has them.
+std::vector<double> SinksOf(const ReferenceCall& call, size_t operand) {
+  return call.node.inputs.size() > operand
+             ? ReadRow(call, static_cast<int>(operand), 0)
+             : std::vector<double>();
+}
+
 // The last dimension is what is normalised; rows of the operand hold all
 // others.
 void RunSoftmax(const ReferenceCall& call) {
   const Shape& shape = call.input_type(0).shape;
   const int64_t n = shape[shape.rank() - 1].Resolve(call.step);
+  const std::vector<double> sinks = SinksOf(call, 1);
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
     std::vector<double> row = ReadRow(call, 0, r);
     for (size_t begin = 0; begin < row.size(); begin += n) {
       std::vector<double> part(row.begin() + begin, row.begin() + begin + n);
-      SoftmaxRow(&part);
+      SoftmaxRow(&part, sinks.empty() ? kNoSink : sinks[begin / n]);
       std::copy(part.begin(), part.end(), row.begin() + begin);
     }
     WriteRow(call, 0, r, row);
@@ -203,6 +228,7 @@ void RunAttention(const ReferenceCall& call) {
   const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t group = heads / values.shape[1].value;
   const int64_t value_dim = values.shape[2].value;
+  const std::vector<double> sinks = SinksOf(call, 5);
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> q = ReadRow(call, 0, t);
     const int32_t slot = Integers(call, 4)[t];
@@ -210,7 +236,7 @@ void RunAttention(const ReferenceCall& call) {
     for (int64_t head = 0; head < heads; ++head) {
       std::vector<double> weights =
           ScoreRow(call, q, head, slot, Integers(call, 3)[t]);
-      SoftmaxRow(&weights);
+      SoftmaxRow(&weights, sinks.empty() ? kNoSink : sinks[head]);
       AddValues(values, *call.inputs[2].state, slot, head / group, weights,
                 out.data() + head * value_dim);
     }
@@ -220,8 +246,11 @@ void RunAttention(const ReferenceCall& call) {
 
 // Against the whole context bound, or the window: an upper estimate.
 int64_t PositionsSeen(const Node& node, const Bounds& bounds) {
-  const int64_t window = node.attributes.As<AttentionAttributes>().window;
-  return window > 0 ? std::min(bounds.context, window) : bounds.context;
+  const auto a = node.attributes.As<AttentionAttributes>();
+  int64_t seen = bounds.context;
+  if (a.window > 0) seen = std::min(seen, a.window);
+  if (a.chunk > 0) seen = std::min(seen, a.chunk);
+  return seen;
 }
 
 int64_t ScoreOperations(const Graph& graph, const Node& node,
@@ -253,16 +282,19 @@ constexpr OperandSchema kScoreOperands[] = {
     RowsOperand("q"), StateOperand("keys", "keys"),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0)};
-constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x")};
+constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x"),
+                                              Optional(WeightOperand("sinks"))};
 constexpr OperandSchema kValueOperands[] = {
     RowsOperand("p"), StateOperand("values", "values"),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0)};
 constexpr OperandSchema kAttentionOperands[] = {
-    RowsOperand("q"), StateOperand("keys", "keys"),
+    RowsOperand("q"),
+    StateOperand("keys", "keys"),
     StateOperand("values", "values"),
     IndexOperand("positions", IndexKind::kPosition, 0),
-    IndexOperand("sequence", IndexKind::kSequence, 0)};
+    IndexOperand("sequence", IndexKind::kSequence, 0),
+    Optional(WeightOperand("sinks"))};
 
 constexpr AttributeSchema kAttentionAttributes[] = {
     Field<&AttentionAttributes::heads>("heads", "of the query")
@@ -276,6 +308,11 @@ constexpr AttributeSchema kAttentionAttributes[] = {
         "softcap", "c: scores become c * tanh(score / c); 0: they stay")
         .Optional()
         .AtLeast(0),
+    Field<&AttentionAttributes::chunk>(
+        "chunk",
+        "positions come in chunks of so many, and a row sees its own; 0: all")
+        .Optional()
+        .From(0, std::numeric_limits<int32_t>::max()),
     Field<&AttentionAttributes::temperature>(
         "temperature",
         "t: scores of position p are times 1 + t ln(1 + floor((p + offset) / "
@@ -309,7 +346,9 @@ constexpr OpDef AttentionScores() {
 constexpr OpDef SoftmaxRecord() {
   OpDef op;
   op.name = "softmax";
-  op.meaning = "e^x / sum(e^x) over the last dimension";
+  op.meaning =
+      "e^x / sum(e^x) over the last dimension; sinks f32[H]: a number more in "
+      "the sum of each head";
   op.operands = kSoftmaxOperands;
   op.primitive = true;
   op.in_place_operand = FirstOperand;
@@ -334,7 +373,9 @@ constexpr OpDef AttentionValues() {
 constexpr OpDef Attention() {
   OpDef op;
   op.name = "attention";
-  op.meaning = "f32[T,H*D]: scores, softmax and values in one sweep over pages";
+  op.meaning =
+      "f32[T,H*D]: scores, softmax (with sinks) and values in one sweep over "
+      "pages";
   op.operands = kAttentionOperands;
   op.attributes = kAttentionAttributes;
   op.made_of = "attention_scores, softmax, attention_values";

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// rms_norm, layer_norm (norm.cc)
+// rms_norm, layer_norm, l2_norm (norm.cc)
 struct NormAttributes {
   double eps = 0;
   int64_t heads = 1;  // equal parts of a row, each normalised by itself
@@ -71,6 +71,9 @@ struct AttentionAttributes {
   double scale = 1;    // of scores
   int64_t window = 0;  // positions that a row sees, its own the last; 0: all
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  // Positions come in chunks of so many, from 0 on, and a row sees those of its
+  // own; 0: all.
+  int64_t chunk = 0;
   // Above 0: scores of a row at position p are multiplied by 1 + temperature *
   // ln(1 + floor((p + temperature_offset) / temperature_period)), before a cap
   // (Llama 4, Ministral 3).
@@ -104,6 +107,20 @@ struct TopKAttributes {
 };
 struct ExpertMatmulAttributes {  // expert_add and expert_mul too
   int64_t experts = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// recurrent.cc
+enum class ConvActivation : uint8_t { kNone, kSilu };
+struct ShortConvAttributes {
+  ConvActivation activation = ConvActivation::kNone;
+  static absl::Span<const AttributeSchema> Schema();
+};
+// Which of n heads of keys head h of H has: h / (H / n), or h modulo n.
+enum class HeadOrder : uint8_t { kGrouped, kTiled };
+struct DeltaRuleAttributes {
+  double scale = 1;
+  HeadOrder key_heads = HeadOrder::kGrouped;
   static absl::Span<const AttributeSchema> Schema();
 };
 

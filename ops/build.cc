@@ -86,7 +86,11 @@ ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
   return Node(kAttentionScoresOp, {q, keys, positions, sequence}, options);
 }
 
-ValueId GraphBuilder::Softmax(ValueId x) { return Node(kSoftmaxOp, {x}); }
+ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
+  std::vector<ValueId> inputs = {x};
+  if (sinks != kNone) inputs.push_back(sinks);
+  return Node(kSoftmaxOp, std::move(inputs));
+}
 
 ValueId GraphBuilder::AttentionValues(ValueId weights, ValueId values,
                                       ValueId positions, ValueId sequence) {
@@ -135,6 +139,45 @@ ValueId GraphBuilder::ExpertMatmul(ValueId x, ValueId weight, ValueId ids,
 
 ValueId GraphBuilder::WeightedSum(ValueId x, ValueId weights) {
   return Node(kWeightedSumOp, {x, weights});
+}
+
+ValueId GraphBuilder::Softplus(ValueId x) { return Node(kSoftplusOp, {x}); }
+
+ValueId GraphBuilder::Relu(ValueId x) { return Node(kReluOp, {x}); }
+
+ValueId GraphBuilder::L2Norm(ValueId x, double eps, int64_t heads) {
+  return Node(kL2NormOp, {x}, NormAttributes{eps, heads});
+}
+
+Stepped GraphBuilder::Step(const OpDef& op, std::vector<ValueId> inputs,
+                           Attributes attributes) {
+  const ValueId state = Node(op, std::move(inputs), std::move(attributes));
+  if (state == kNone) return {};
+  return {state, graph_.Producer(state)->outputs[1]};
+}
+
+Stepped GraphBuilder::ShortConv(ValueId window, ValueId x, ValueId taps,
+                                ValueId bias, const RowsOf& rows) {
+  std::vector<ValueId> inputs = {window, x, taps, rows.positions,
+                                 rows.sequence};
+  if (bias != kNone) inputs.push_back(bias);
+  return Step(kShortConvOp, std::move(inputs), ShortConvAttributes());
+}
+
+Stepped GraphBuilder::DeltaRule(ValueId matrices, ValueId q, ValueId k,
+                                ValueId v, ValueId decay, ValueId beta,
+                                const RowsOf& rows,
+                                const DeltaRuleAttributes& attributes) {
+  return Step(kDeltaRuleOp,
+              {matrices, q, k, v, decay, beta, rows.positions, rows.sequence},
+              attributes);
+}
+
+Stepped GraphBuilder::SelectiveScan(ValueId matrices, ValueId x, ValueId b,
+                                    ValueId c, ValueId dt, ValueId a, ValueId d,
+                                    const RowsOf& rows) {
+  return Step(kSelectiveScanOp,
+              {matrices, x, b, c, dt, a, d, rows.positions, rows.sequence});
 }
 
 }  // namespace weft

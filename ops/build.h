@@ -27,6 +27,19 @@ struct Chosen {
   ValueId weights = kNone;
 };
 
+// The results of an op with a state by sequence: the state's new version, which
+// must be an output of the graph, and rows.
+struct Stepped {
+  ValueId state = kNone;
+  ValueId rows = kNone;
+};
+
+// What rows belong to.
+struct RowsOf {
+  ValueId positions = kNone;
+  ValueId sequence = kNone;
+};
+
 class GraphBuilder {
  public:
   // `graph` must outlive the builder.
@@ -63,12 +76,25 @@ class GraphBuilder {
                   ValueId sequence);
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
                           ValueId sequence, const AttentionOptions& options);
-  ValueId Softmax(ValueId x);
+  // `sinks` (a number more for each head, gone from the result) may be kNone.
+  ValueId Softmax(ValueId x, ValueId sinks = kNone);
   ValueId AttentionValues(ValueId weights, ValueId values, ValueId positions,
                           ValueId sequence);
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
+  ValueId Softplus(ValueId x);
+  ValueId Relu(ValueId x);
+  // Each of `heads` equal parts of a row.
+  ValueId L2Norm(ValueId x, double eps, int64_t heads = 1);
+  // See recurrent.cc. `bias` may be kNone.
+  Stepped ShortConv(ValueId window, ValueId x, ValueId taps, ValueId bias,
+                    const RowsOf& rows);
+  Stepped DeltaRule(ValueId matrices, ValueId q, ValueId k, ValueId v,
+                    ValueId decay, ValueId beta, const RowsOf& rows,
+                    const DeltaRuleAttributes& attributes);
+  Stepped SelectiveScan(ValueId matrices, ValueId x, ValueId b, ValueId c,
+                        ValueId dt, ValueId a, ValueId d, const RowsOf& rows);
   // Of a weight: rows begin .. begin + size - 1 of each of its equal parts.
   ValueId SliceRows(ValueId weight, int64_t parts, int64_t begin, int64_t size);
   // See experts.h; `bias` may be kNone.
@@ -79,6 +105,9 @@ class GraphBuilder {
   ValueId WeightedSum(ValueId x, ValueId weights);
 
  private:
+  Stepped Step(const OpDef& op, std::vector<ValueId> inputs,
+               Attributes attributes = {});
+
   Graph& graph_;
   absl::Status status_;
   std::string name_;

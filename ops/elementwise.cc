@@ -81,6 +81,14 @@ void RunSilu(const ReferenceCall& call) {
 void RunSigmoid(const ReferenceCall& call) {
   ForEachRow(call, [](double a, double) { return 1.0 / (1.0 + std::exp(-a)); });
 }
+void RunRelu(const ReferenceCall& call) {
+  ForEachRow(call, [](double a, double) { return a < 0 ? 0.0 : a; });
+}
+void RunSoftplus(const ReferenceCall& call) {
+  ForEachRow(call, [](double a, double) {
+    return std::fmax(a, 0.0) + std::log1p(std::exp(-std::fabs(a)));
+  });
+}
 void RunGelu(const ReferenceCall& call) {
   const bool tanh = call.attributes<GeluAttributes>().approximation ==
                     GeluApproximation::kTanh;
@@ -197,6 +205,8 @@ constexpr OpDef kMulOp =
     Binary("mul", "a * b; b is like a, or f32[N] for each row", RunMul);
 constexpr OpDef kSiluOp = Unary("silu", "x / (1 + e^-x)", RunSilu);
 constexpr OpDef kSigmoidOp = Unary("sigmoid", "1 / (1 + e^-x)", RunSigmoid);
+constexpr OpDef kReluOp = Unary("relu", "x, but 0 where x is below", RunRelu);
+constexpr OpDef kSoftplusOp = Unary("softplus", "ln(1 + e^x)", RunSoftplus);
 constexpr OpDef kGeluOp = Unary("gelu", "x Phi(x), Phi the normal distribution",
                                 RunGelu, kGeluAttributes);
 constexpr OpDef kScaleOp =

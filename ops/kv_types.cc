@@ -78,7 +78,10 @@ KvTypes KvTypes::Of(const Graph& graph) {
   KvTypes types;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    if (value.kind != ValueKind::kState) continue;
+    if (value.kind != ValueKind::kState ||
+        value.type.shape[0] != Dim::Context()) {
+      continue;
+    }
     types.all_ = value.type.dtype;
     const int block = BlockOf(value.name);
     if (block >= 0) blocks[block] = value.type.dtype;

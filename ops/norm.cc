@@ -1,6 +1,7 @@
 // rms_norm and layer_norm, and the two with their result rounded:
 // rms_norm_quantize and layer_norm_quantize.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "ops/ops.h"
@@ -92,6 +93,21 @@ void RunRmsNorm(const ReferenceCall& call) {
   });
 }
 
+void RunL2Norm(const ReferenceCall& call) {
+  const auto [eps, heads] = call.attributes<NormAttributes>();
+  for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
+    Row x = ReadRow(call, 0, r);
+    const size_t columns = x.size() / heads;
+    for (size_t begin = 0; begin < x.size(); begin += columns) {
+      double sum = 0;
+      for (size_t k = begin; k < begin + columns; ++k) sum += x[k] * x[k];
+      const double length = std::fmax(std::sqrt(sum), eps);
+      for (size_t k = begin; k < begin + columns; ++k) x[k] /= length;
+    }
+    WriteRow(call, 0, r, x);
+  }
+}
+
 void RunLayerNorm(const ReferenceCall& call) {
   const double eps = AttributesOf(call.node).eps;
   ForEachHead(call, [eps](const Row& x, const Row& weight, const Row& bias) {
@@ -108,6 +124,7 @@ constexpr OperandSchema kRmsNormOperands[] = {
     RowsOperand("x"), Optional(WeightOperand("weight"))};
 constexpr OperandSchema kRmsNormQuantizeOperands[] = {RowsOperand("x"),
                                                       WeightOperand("weight")};
+constexpr OperandSchema kL2NormOperands[] = {RowsOperand("x")};
 constexpr OperandSchema kLayerNormOperands[] = {
     RowsOperand("x"), WeightOperand("weight"), Optional(WeightOperand("bias"))};
 
@@ -169,6 +186,8 @@ constexpr OpDef kRmsNormOp =
 constexpr OpDef kLayerNormOp = Norm(
     "layer_norm", "(x - mean(x)) / sqrt(variance(x) + eps) * weight + bias",
     kLayerNormOperands, RunLayerNorm);
+constexpr OpDef kL2NormOp =
+    Norm("l2_norm", "x / max(|x|, eps)", kL2NormOperands, RunL2Norm);
 constexpr OpDef kRmsNormQuantizeOp =
     Rounded(kRmsNormOp, "rms_norm_quantize", kRmsNormQuantizeOperands,
             "rms_norm, quantize_rows");

@@ -154,6 +154,13 @@ const OpDef& OpOf(const Node& node) {
   return static_cast<const OpDef&>(*node.op);
 }
 
+bool IsStateVersion(const Graph& graph, ValueId value) {
+  if (graph.value(value).kind == ValueKind::kState) return true;
+  const Node* producer = graph.Producer(value);
+  return producer != nullptr && producer->op->writes_state &&
+         producer->outputs[0] == value;
+}
+
 absl::StatusOr<std::vector<ValueType>> ResultTypes(const Graph& graph,
                                                    const Node& node) {
   // By its name, too: an op may be gone since the graph was read.
@@ -192,7 +199,9 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
   for (ValueId output : node.outputs) {
     const Value& value = graph.value(output);
     elements += value.type.shape.Elements(bounds);
-    if (!op.writes_state) cost.bytes += StorageBytes(value.type, bounds);
+    if (!IsStateVersion(graph, output)) {
+      cost.bytes += StorageBytes(value.type, bounds);
+    }
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value& value = graph.value(node.inputs[i]);
@@ -205,7 +214,10 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
       // Whole rows, and what panels add to them.
       cost.bytes += std::min(taken, rows) *
                     ((StorageBytes(value.type, bounds) + rows - 1) / rows);
-    } else if (IsStateType(value.type)) {
+    } else if (IsSlotState(value.type)) {
+      // Read and written again, once in a step for each sequence in it: of one.
+      cost.bytes += 2 * StorageBytes(value.type, bounds);
+    } else if (IsPagedState(value.type)) {
       // The old version of a write is no reading.
       if (!op.writes_state) {
         cost.bytes += KvPageBytes(value.type) * bounds.context / kPageTokens;
@@ -214,7 +226,7 @@ Cost NodeCost(const Graph& graph, const Node& node, const Bounds& bounds) {
       cost.bytes += StorageBytes(value.type, bounds);
     }
   }
-  if (op.writes_state) {
+  if (op.writes_state && IsPagedState(graph.value(node.inputs[0]).type)) {
     // The rows that are written, in the state's type.
     const ValueType& state = graph.value(node.inputs[0]).type;
     elements = bounds.tokens * state.shape.RowElements(bounds);

@@ -32,6 +32,10 @@ const OpSchema* FindOpSchema(absl::string_view name);
 // of a record.
 const OpDef& OpOf(const Node& node);
 
+// A state, or a later version of one: no value of a step's own. Ids and ops as
+// above.
+bool IsStateVersion(const Graph& graph, ValueId value);
+
 // Types of the node's results by its op's record and rule, or what is wrong
 // with its operands or attributes: a line that names op, attribute and what it
 // may be. Operand ids must be in range.

@@ -262,6 +262,10 @@ absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n) {
 }
 
 bool IsStateType(const ValueType& type) {
+  return IsPagedState(type) || IsSlotState(type);
+}
+
+bool IsPagedState(const ValueType& type) {
   return FindKvType(type.dtype).has_value() && type.shape.rank() == 3 &&
          type.shape[0] == Dim::Context() &&
          type.shape[1].symbol == Dim::kNumber &&
@@ -270,20 +274,31 @@ bool IsStateType(const ValueType& type) {
          (type.layout == "keys" || type.layout == "values");
 }
 
+bool IsSlotState(const ValueType& type) {
+  const int rank = type.layout == "window"     ? 2
+                   : type.layout == "matrices" ? 3
+                                               : 0;
+  if (rank == 0 || type.dtype != DType::kF32 || type.shape.rank() != rank) {
+    return false;
+  }
+  for (int i = 0; i < rank; ++i) {
+    if (type.shape[i].symbol != Dim::kNumber) return false;
+  }
+  return true;
+}
+
 absl::Status WantState(const Graph& graph, const Node& node, int i,
                        absl::string_view layout) {
-  const Value& value = graph.value(node.inputs[i]);
-  const ValueType& type = value.type;
-  const Node* producer = graph.Producer(node.inputs[i]);
-  const bool is_state = value.kind == ValueKind::kState ||
-                        (producer != nullptr && producer->op->writes_state);
-  if (is_state && IsStateType(type) &&
-      (layout.empty() || type.layout == layout)) {
-    return absl::OkStatus();
-  }
-  return Invalid(node, i,
-                 absl::StrCat("a state [S,heads,head_dim<=", kMaxHeadDim, "]{",
-                              layout, "}"),
+  const ValueType& type = OperandType(graph, node, i);
+  const bool fits = layout.empty() ? IsPagedState(type)
+                                   : IsStateType(type) && type.layout == layout;
+  if (fits && IsStateVersion(graph, node.inputs[i])) return absl::OkStatus();
+  const std::string shape =
+      layout == "window" ? "[rows,columns]"
+      : layout == "matrices"
+          ? "[heads,keys,values]"
+          : absl::StrCat("[S,heads,head_dim<=", kMaxHeadDim, "]");
+  return Invalid(node, i, absl::StrCat("a state ", shape, "{", layout, "}"),
                  type);
 }
 

@@ -48,6 +48,11 @@ double ReadKv(const ValueType& type, const KvState& state, int32_t slot,
 void WriteKv(const ValueType& type, const KvState& state, int32_t slot,
              int64_t position, int64_t head, const std::vector<double>& values);
 
+// The slot of a state in which sequence `slot` has its numbers.
+inline float* SlotOf(const KvState& state, int32_t slot) {
+  return reinterpret_cast<float*>(state.pages + slot * state.page_bytes);
+}
+
 // x / sqrt(mean(x^2) + eps) * weight.
 std::vector<double> RmsNormRow(const std::vector<double>& x,
                                const std::vector<double>& weight, double eps);
@@ -79,8 +84,12 @@ absl::Status WantIntegers(const Graph& graph, const Node& node, int i,
 absl::Status WantWhole(const Graph& graph, const Node& node, int i);
 // A float vector of n elements.
 absl::Status WantVector(const Graph& graph, const Node& node, int i, Dim n);
-// A KV state's type: [S,heads,head_dim] in a layout of keys or values.
+// A state's type: of one of the two kinds. By position, in pages:
+// [S,heads,head_dim] in a layout of keys or values. By sequence, in a slot:
+// numbers in f32, as a window [rows,columns] or matrices [heads,keys,values].
 bool IsStateType(const ValueType& type);
+bool IsPagedState(const ValueType& type);
+bool IsSlotState(const ValueType& type);
 absl::Status WantState(const Graph& graph, const Node& node, int i,
                        absl::string_view layout);
 

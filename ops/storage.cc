@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "ops/kernels/slot_layout.h"
 #include "ops/weight_layout.h"
 
 namespace weft {
@@ -11,6 +12,12 @@ int64_t StorageBytes(const ValueType& type, const Bounds& bounds) {
     const int64_t context = type.shape[0].Resolve(bounds);
     return (context + kPageTokens - 1) / kPageTokens * KvPageBytes(type);
   }
+  if (type.layout == "matrices") {
+    return type.shape[0].value *
+           MatrixFloats(type.shape[1].value, type.shape[2].value) *
+           static_cast<int64_t>(sizeof(float));
+  }
+  if (type.layout == "window") return ValueBytes(type, bounds);
   const WeightLayout* layout = FindWeightLayout(type.layout);
   if (layout != nullptr && !type.layout.empty()) {
     return layout->bytes(type.dtype, type.shape[0].Resolve(bounds),
@@ -54,6 +61,15 @@ std::optional<KvType> FindKvType(DType dtype) {
 }
 
 KvType KvTypeOf(DType dtype) { return FindKvType(dtype).value(); }
+
+KvState StateOf(const ValueType& type, uint8_t* data,
+                const std::vector<int32_t>& page_table) {
+  if (type.shape[0] != Dim::Context()) {
+    return {data, StorageBytes(type, {}), nullptr, 0};
+  }
+  return {data, KvPageBytes(type), page_table.data(),
+          static_cast<int64_t>(page_table.size())};
+}
 
 int64_t KvPageBytes(const ValueType& state) {
   return state.shape[1].value *

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "graph/graph.h"
 #include "ops/kernels/kv_layout.h"
 
 namespace weft {
 
-// Of a value within these bounds. States: the whole context of one sequence, in
-// whole pages.
+// Of a value within these bounds. States: what one sequence takes, the whole
+// context in whole pages or its slot.
 int64_t StorageBytes(const ValueType& type, const Bounds& bounds);
 
 // A value of the arena or a weight as kernels see it: rows of all dimensions
@@ -23,7 +24,11 @@ DType DTypeOf(KvType type);
 std::optional<KvType> FindKvType(DType dtype);
 // Requires a cache's type.
 KvType KvTypeOf(DType dtype);
-// Bytes of one page of a state.
+// A state of one sequence in the memory at `data`, of StorageBytes: its pages
+// by the table, which must outlive what is returned.
+KvState StateOf(const ValueType& type, uint8_t* data,
+                const std::vector<int32_t>& page_table);
+// Bytes of one page of a state by position.
 int64_t KvPageBytes(const ValueType& state);
 
 }  // namespace weft

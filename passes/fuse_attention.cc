@@ -6,6 +6,8 @@
 //     ->
 //   %6 = attention(%q, %k, %v, %positions, %sequence)
 //
+// Sinks of the softmax become an operand of attention.
+//
 // The sums are the same but taken page by page, so logits move by rounding.
 // Keys are now read where the values are: not when they were written anew in
 // between.
@@ -36,12 +38,12 @@ bool IsNewestAt(const Graph& graph, ValueId version, NodeId node) {
 
 absl::Status FuseAttention(Graph& graph, const PassOptions&) {
   ValueId q, keys, values, positions, sequence;
-  NodeId scores;
+  NodeId scores, softmax;
   const Pattern scored =
       Op(kAttentionScoresOp,
          {Any(&q), Any(&keys), Any(&positions), Any(&sequence)}, &scores);
   const Pattern mixed =
-      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)})),
+      Op(kAttentionValuesOp, {Once(Op(kSoftmaxOp, {Once(scored)}, &softmax)),
                               Any(&values), Same(&positions), Same(&sequence)});
   ForEachMatch(graph, mixed, [&](NodeId id) {
     if (!StoredAlike(graph.value(keys).type, graph.value(values).type) ||
@@ -51,6 +53,8 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
     Node& attention = graph.node(id);
     attention.Become(kAttentionOp, graph.node(scores).attributes);
     attention.inputs = {q, keys, values, positions, sequence};
+    const std::vector<ValueId>& operands = graph.node(softmax).inputs;
+    if (operands.size() > 1) attention.inputs.push_back(operands[1]);
   });
   return absl::OkStatus();
 }

@@ -10,11 +10,6 @@
 namespace weft {
 namespace {
 
-bool IsStateVersion(const Graph& graph, ValueId value) {
-  const Node* producer = graph.Producer(value);
-  return producer != nullptr && OpOf(*producer).writes_state;
-}
-
 int64_t ScratchBytes(const Graph& graph, const Node& node) {
   const KernelRow* row = FindKernel(node.kernel);
   return row == nullptr ? 0 : row->ScratchBytes({graph, node, {}});
@@ -58,13 +53,11 @@ Lifetimes LifetimesOf(const Graph& graph) {
     const int32_t step = static_cast<int32_t>(at);
     const Node& node = graph.node(order[at]);
     const OpDef& op = OpOf(node);
-    if (op.view || op.writes_state) {
-      // Neither has bytes of its own; a kernel that writes state may have
-      // scratch.
-    } else {
+    if (!op.view) {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         const ValueId output = node.outputs[i];
-        if (graph.IsOutput(output)) continue;
+        // New versions of states have no bytes of their own.
+        if (graph.IsOutput(output) || IsStateVersion(graph, output)) continue;
         Lifetime record;
         record.first = step;
         record.last = std::max(step, last[output]);

@@ -82,7 +82,10 @@ class Scheduler {
 
   int64_t Bytes(ValueId value) const {
     const Value& v = graph_.value(value);
-    if (v.kind != ValueKind::kTemporary || graph_.IsOutput(value)) return 0;
+    if (v.kind != ValueKind::kTemporary || graph_.IsOutput(value) ||
+        IsStateVersion(graph_, value)) {
+      return 0;
+    }
     return StorageBytes(v.type, graph_.bounds);
   }
 
@@ -90,7 +93,7 @@ class Scheduler {
     const Node& node = graph_.node(id);
     const OpDef& op = OpOf(node);
     int64_t growth = 0;
-    if (!op.view && !op.writes_state) {
+    if (!op.view) {
       for (ValueId output : node.outputs) growth += Bytes(output);
     }
     std::map<ValueId, int> reads;

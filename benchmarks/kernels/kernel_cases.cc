@@ -33,9 +33,23 @@ constexpr char kExperts[] =
     "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n%x = input x f32[T,$D]\n"
     "%router = input router f32[T,2]\n"
     "%1, %2 = top_k(%router) k=1 normalize=0 i32[T,1], f32[T,1]\n";
+constexpr char kBiasedExperts[] =
+    "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n$bias = weight f32[$TWICE]\n"
+    "%x = input x f32[T,$D]\n%router = input router f32[T,2]\n"
+    "%1, %2 = top_k(%router) k=1 normalize=0 i32[T,1], f32[T,1]\n";
+// What a product gives for two experts of each row.
+constexpr char kOfExperts[] =
+    "$w = weight f32[$TWICE]\n%x = input x f32[T,$TWICE]\n"
+    "%router = input router f32[T,2]\n"
+    "%1, %2 = top_k(%router) k=2 normalize=0 i32[T,2], f32[T,2]\n";
 constexpr char kScores[] = "%p = input p f32[T,$H,S]\n";
 constexpr char kAttention[] =
     "%q = input q f32[T,$Q]\n%p = input p f32[T,$H,S]\n"
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%k = state keys $TYPE[S,$G,$E]{keys}\n"
+    "%v = state values $TYPE[S,$G,$E]{values}\n";
+constexpr char kSinks[] =
+    "$sinks = weight f32[$H]\n%q = input q f32[T,$Q]\n"
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
     "%k = state keys $TYPE[S,$G,$E]{keys}\n"
     "%v = state values $TYPE[S,$G,$E]{values}\n";
@@ -46,6 +60,24 @@ constexpr char kRotated[] =
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
     "%k = state keys $TYPE[S,$G,$E]{keys}\n"
     "%v = state values $TYPE[S,$G,$E]{values}\n";
+// Of sequences that do not grow without bounds, whatever the numbers.
+constexpr char kRecurrent[] =
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%x = input x f32[T,$Q]\n%keys = input keys f32[T,$K]\n"
+    "%queries = input queries f32[T,$K]\n"
+    "%gates = input gates f32[T,$H]\n%key_gates = input key_gates f32[T,$Q]\n"
+    "%s = state matrices f32[$H,$E,$E]{matrices}\n"
+    "$a = weight f32[$H]\n$d = weight f32[$H]\n"
+    "%k = l2_norm(%keys) eps=1e-06 heads=$G f32[T,$K]\n"
+    "%q = l2_norm(%queries) eps=1e-06 heads=$G f32[T,$K]\n"
+    "%beta = sigmoid(%gates) f32[T,$H]\n"
+    "%forget = scale(%beta) factor=-1.0 f32[T,$H]\n"
+    "%key_beta = sigmoid(%key_gates) f32[T,$Q]\n"
+    "%key_forget = scale(%key_beta) factor=-1.0 f32[T,$Q]\n";
+constexpr char kConv[] =
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%x = input x f32[T,$D]\n%s = state window f32[3,$D]{window}\n"
+    "$taps = weight f32[4,$D]\n$bias = weight f32[$D]\n";
 constexpr char kWeights[] =
     "$w = weight $TYPE[$N,$D]\n$other = weight $TYPE[$N,$D]\n";
 
@@ -79,17 +111,38 @@ constexpr Template kTemplates[] = {
      "%3 = quantize_rows(%x) q8r[T,$D]\n"
      "%4 = fused_expert_matmul(%3, $w, %1) epilogue=\"silu_gate_quantize\" "
      "experts=2 q8r[T,$HALF]"},
+    {"clamped", kBiasedExperts,
+     "%3 = fused_expert_matmul(%x, $w, %1, $bias) epilogue=\"clamped_gate\" "
+     "experts=2 limit=7.0 slope=1.702 f32[T,$HALF]"},
+    {"clamped", kBiasedExperts,
+     "%3 = quantize_rows(%x) q8r[T,$D]\n"
+     "%4 = fused_expert_matmul(%3, $w, %1, $bias) "
+     "epilogue=\"clamped_gate_quantize\" experts=2 limit=7.0 slope=1.702 "
+     "q8r[T,$HALF]"},
+    {"", kOfExperts, "%3 = expert_add(%x, $w, %1) experts=2 f32[T,$TWICE]"},
+    {"", kOfExperts, "%3 = expert_mul(%x, $w, %1) experts=2 f32[T,$TWICE]"},
+    {"", kTwo, "%1 = clamped_gate(%x, %y) limit=0.5 slope=1.5 f32[T,$N]"},
     {"", "%x = input x f32[T,64]\n",
      "%1, %2 = top_k(%x) k=4 normalize=1 i32[T,4], f32[T,4]"},
+    {"groups", "$b = weight f32[64]\n%x = input x f32[T,64]\n",
+     "%1, %2 = top_k(%x, $b) group_best=2 groups=8 groups_used=3 k=4 "
+     "normalize=0 i32[T,4], f32[T,4]"},
+    {"mixer", "%x = input x f32[T,64]\n",
+     "%1, %2 = top_k(%x) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]"},
     {"", "%x = input x f32[T,$TWICE]\n%p = input p f32[T,2]\n",
      "%1 = weighted_sum(%x, %p) f32[T,$N]"},
     {"", kAttention,
      "%1 = attention(%q, %k, %v, %positions, %sequence) heads=$H scale=0.125 "
      "f32[T,$Q]"},
+    {"sinks", kSinks,
+     "%1 = attention(%q, %k, %v, %positions, %sequence, $sinks) heads=$H "
+     "scale=0.125 chunk=48 f32[T,$Q]"},
     {"", kAttention,
      "%1 = attention_scores(%q, %k, %positions, %sequence) heads=$H "
      "scale=0.125 f32[T,$H,S]"},
     {"scores", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
+    {"sinks", "$sinks = weight f32[$H]\n%p = input p f32[T,$H,S]\n",
+     "%1 = softmax(%p, $sinks) f32[T,$H,S]"},
     {"", kAttention,
      "%1 = attention_values(%p, %v, %positions, %sequence) f32[T,$Q]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
@@ -119,6 +172,34 @@ constexpr Template kTemplates[] = {
     {"", kRotated,
      "%1 = rope_kv_write(%k, %x, %positions, %sequence) " WEFT_ROPE
      "\"interleaved\" $TYPE[S,$G,$E]{keys}"},
+    {"", kConv,
+     "%1, %2 = short_conv(%s, %x, $taps, %positions, %sequence) "
+     "f32[3,$D]{window}, f32[T,$D]"},
+    {"silu", kConv,
+     "%1, %2 = short_conv(%s, %x, $taps, %positions, %sequence, $bias) "
+     "activation=\"silu\" f32[3,$D]{window}, f32[T,$D]"},
+    {"tiled", kRecurrent,
+     "%1, %2 = delta_rule(%s, %q, %k, %x, %forget, %beta, %positions, "
+     "%sequence) key_heads=\"tiled\" scale=0.5 f32[$H,$E,$E]{matrices}, "
+     "f32[T,$Q]"},
+    {"by_key", kRecurrent,
+     "%1, %2 = delta_rule(%s, %q, %k, %x, %key_forget, %beta, %positions, "
+     "%sequence) key_heads=\"grouped\" scale=1.0 f32[$H,$E,$E]{matrices}, "
+     "f32[T,$Q]"},
+    {"", kRecurrent,
+     "%1, %2 = selective_scan(%s, %x, %k, %q, %beta, $a, $d, %positions, "
+     "%sequence) f32[$H,$E,$E]{matrices}, f32[T,$Q]"},
+    {"by_value",
+     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+     "%x = input x f32[T,$N]\n%gates = input gates f32[T,$N]\n"
+     "%b = input b f32[T,16]\n%c = input c f32[T,16]\n"
+     "%s = state matrices f32[1,16,$N]{matrices}\n"
+     "$a = weight f32[16,$N]\n$d = weight f32[$N]\n"
+     "%dt = sigmoid(%gates) f32[T,$N]\n",
+     "%1, %2 = selective_scan(%s, %x, %b, %c, %dt, $a, $d, %positions, "
+     "%sequence) f32[1,16,$N]{matrices}, f32[T,$N]"},
+    {"heads", kRope, "%1 = l2_norm(%x) eps=1e-06 heads=$G f32[T,$K]"},
+    {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights,
@@ -135,7 +216,7 @@ std::string Widened(absl::string_view sources, int64_t around) {
     const std::vector<absl::string_view> words = absl::StrSplit(
         absl::StripSuffix(line, "]"), absl::MaxSplits(" f32[T,", 1));
     int64_t columns;
-    if (!absl::StartsWith(line, "%") || words.size() < 2 ||
+    if (!absl::StrContains(line, " = input ") || words.size() < 2 ||
         !absl::SimpleAtoi(words[1], &columns)) {
       absl::StrAppend(&text, line, "\n");
       continue;

@@ -72,7 +72,9 @@ absl::Status KernelOperands::FillValue(const Value& value,
   std::mt19937 random(1);
   uint8_t* data = static_cast<uint8_t*>(operand.data);
   const int64_t bytes = StorageBytes(value.type, step_);
-  if (value.kind == ValueKind::kState) {
+  if (IsSlotState(value.type)) {
+    fill(random, bytes / 4, reinterpret_cast<float*>(data));
+  } else if (value.kind == ValueKind::kState) {
     FillState(value.type, step_.context, random, fill, *operand.state);
   } else if (value.type.dtype == DType::kI32) {
     int32_t* numbers = reinterpret_cast<int32_t*>(data);
@@ -110,9 +112,7 @@ absl::Status KernelOperands::MakeValue(ValueId id, const FillFunction& fill) {
       Arena::Create(StorageBytes(value.type, step_) + kGuardBytes, "operands"));
   values_[id] = MatrixOperand(value.type, step_, memory_[id].data());
   if (IsStateType(value.type)) {
-    states_[id] = {memory_[id].data(), KvPageBytes(value.type),
-                   page_table_.data(),
-                   static_cast<int64_t>(page_table_.size())};
+    states_[id] = StateOf(value.type, memory_[id].data(), page_table_);
     values_[id].state = &states_[id];
   }
   if (value.kind == ValueKind::kTemporary) return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "loaders/architectures/architecture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -207,6 +208,75 @@ ValueId ModelBuilder::OptionalVector(const std::string& tensor,
   return *found == nullptr ? kNone : AddVector(**found);
 }
 
+ValueId ModelBuilder::VectorIfThere(const std::string& tensor,
+                                    std::vector<int64_t> dims) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
+  if (!found.ok()) Fail(found.status());
+  return !found.ok() || *found == nullptr ? kNone : AddVector(**found);
+}
+
+ValueId ModelBuilder::Transposed(const std::string& tensor,
+                                 std::vector<int64_t> dims) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Require(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  const GgufTensor& from = **found;
+  const int64_t rows = from.dims[0], columns = from.elements() / rows;
+  const ValueType type = {DType::kF32,
+                          Shape{Dim::Number(rows), Dim::Number(columns)}, ""};
+  WeightData data;
+  // What is only described has no numbers (loaders/synthesize).
+  if (!from.data.empty()) {
+    std::vector<float> numbers(from.elements());
+    DequantizeRow(from.type, from.data.data(), numbers.data(), from.elements());
+    auto turned = std::make_shared<std::vector<uint8_t>>(numbers.size() * 4);
+    float* out = reinterpret_cast<float*>(turned->data());
+    for (int64_t column = 0; column < columns; ++column) {
+      for (int64_t row = 0; row < rows; ++row) {
+        out[row * columns + column] = numbers[column * rows + row];
+      }
+    }
+    data.bytes = *turned;
+    data.owner = turned;
+  }
+  return graph().AddWeight(tensor, type, std::move(data));
+}
+
+ValueId ModelBuilder::RowsInTurns(const std::string& name, int64_t rows,
+                                  int64_t columns, int64_t period,
+                                  const std::vector<RowRange>& kinds) {
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Require(name + ".weight", std::vector<int64_t>{columns, rows});
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  const GgufTensor& tensor = **found;
+  const size_t row_bytes = RowBytes(tensor.type, columns);
+  std::vector<ValueId> parts;
+  for (const RowRange& kind : kinds) {
+    const ValueType type = {
+        tensor.type, Shape{Dim::Number(kind.size), Dim::Number(columns)}, ""};
+    for (int64_t row = kind.first; row < rows; row += period) {
+      WeightData data;
+      // What is only described has no numbers (loaders/synthesize).
+      if (!tensor.data.empty()) {
+        data.bytes =
+            tensor.data.subspan(row * row_bytes, kind.size * row_bytes);
+        data.owner = tensor.file;
+        data.mapped = true;
+      }
+      parts.push_back(graph().AddWeight(absl::StrCat(name, ".", row), type,
+                                        std::move(data)));
+    }
+  }
+  if (parts.size() == 1) return parts[0];
+  Name(name);
+  return ConcatRows(std::move(parts));
+}
+
 void ModelBuilder::CheckAllOrNone(const std::string& tensor,
                                   const std::vector<int64_t>& dims, bool has) {
   absl::string_view in_block = tensor;
@@ -301,10 +371,32 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   const ValueId added = bias == Bias::kRequired
                             ? Vector(name + ".bias", {outputs})
                             : OptionalVector(name + ".bias", {outputs});
+  const double factor = FactorOf(name);
   if (!error_.ok()) return kNone;
   Name(name);
-  const ValueId y = Matmul(x, weight);
+  ValueId y = Matmul(x, weight);
+  if (factor != 1.0) y = Scale(y, factor);
   return added == kNone ? y : Add(y, added);
+}
+
+double ModelBuilder::FactorOf(const std::string& name) {
+  // For programs that round x to four bits; weft does not.
+  absl::StatusOr<const GgufTensor*> of_input =
+      weights_.Optional(name + ".input_scale", {1});
+  if (!of_input.ok()) Fail(of_input.status());
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Optional(name + ".scale", {1});
+  if (!found.ok()) Fail(found.status());
+  // What is only described has no numbers (loaders/synthesize).
+  if (!found.ok() || *found == nullptr || (*found)->data.empty()) return 1.0;
+  float factor = 0.0f;
+  DequantizeRow((*found)->type, (*found)->data.data(), &factor, 1);
+  if (!std::isfinite(factor)) {
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("bad tensor '", name, ".scale': ", (*found)->file->path(),
+                     ": it is not finite: use a complete model")));
+  }
+  return factor;
 }
 
 RopeOptions ModelBuilder::UnscaledRopeOf(RopeStyle style) const {
@@ -351,6 +443,33 @@ ValueId ModelBuilder::KeyState(int64_t block, int64_t heads, int64_t head_dim) {
 ValueId ModelBuilder::ValueState(int64_t block, int64_t heads,
                                  int64_t head_dim) {
   return State(block, "values", heads, head_dim);
+}
+
+ValueId ModelBuilder::WindowState(int64_t block, const std::string& name,
+                                  int64_t rows, int64_t columns) {
+  return graph().AddState(
+      absl::StrCat("blk.", block, ".", name),
+      {DType::kF32, Shape{Dim::Number(rows), Dim::Number(columns)}, "window"});
+}
+
+ValueId ModelBuilder::MatrixState(int64_t block, int64_t heads, int64_t keys,
+                                  int64_t values) {
+  return graph().AddState(
+      absl::StrCat("blk.", block, ".matrices"),
+      {DType::kF32,
+       Shape{Dim::Number(heads), Dim::Number(keys), Dim::Number(values)},
+       "matrices"});
+}
+
+ValueId ModelBuilder::KeepState(const std::string& name,
+                                const Stepped& stepped) {
+  if (stepped.state == kNone) return kNone;
+  graph().AddOutput(name, stepped.state);
+  return stepped.rows;
+}
+
+void ModelBuilder::LeaveOut(int64_t block) {
+  weights_.LeaveOut(absl::StrCat("blk.", block, "."));
 }
 
 absl::Status ModelBuilder::Finish() {

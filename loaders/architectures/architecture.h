@@ -26,6 +26,11 @@ struct GraphOptions {
   int64_t tokens = 512;
 };
 
+// Some rows of a matrix.
+struct RowRange {
+  int64_t first, size;
+};
+
 // Whether a product has something added to it.
 enum class Bias { kOptional, kRequired };
 
@@ -65,6 +70,15 @@ class ModelBuilder : public GraphBuilder {
   // kNone when the file does not have it. Of a block's (`blk.N.*`) all blocks
   // must have theirs, or none.
   ValueId OptionalVector(const std::string& tensor, std::vector<int64_t> dims);
+  // The same where blocks may differ in what they have.
+  ValueId VectorIfThere(const std::string& tensor, std::vector<int64_t> dims);
+  // The matrix of a tensor whose rows are `dims[0]` long, the other way round:
+  // f32[dims[0], the rest], whatever the file has.
+  ValueId Transposed(const std::string& tensor, std::vector<int64_t> dims);
+  // Of the matrix `name`.weight, whose rows are of several kinds in turns, with
+  // `period` rows in a turn: the given ones of every turn, kind by kind.
+  ValueId RowsInTurns(const std::string& name, int64_t rows, int64_t columns,
+                      int64_t period, const std::vector<RowRange>& kinds);
   // What frequencies of rotation are divided by, one per pair: above 0 and not
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
@@ -81,7 +95,8 @@ class ModelBuilder : public GraphBuilder {
   ValueId RowVector(const std::string& name, int64_t rows, int64_t columns,
                     int64_t row);
 
-  // x weight^T, + `name`.bias: where the file has one, or always. Nodes are
+  // x weight^T, times the number `name`.scale where the file has one (as files
+  // of NVFP4 do), + `name`.bias: where the file has one, or always. Nodes are
   // named `name`.
   ValueId Linear(const std::string& name, ValueId x, int64_t outputs,
                  int64_t inputs, Bias bias = Bias::kOptional);
@@ -96,6 +111,23 @@ class ModelBuilder : public GraphBuilder {
   // it in the same step, so it is f32 whatever the options say.
   ValueId KeyState(int64_t block, int64_t heads, int64_t head_dim);
   ValueId ValueState(int64_t block, int64_t heads, int64_t head_dim);
+  // New states by sequence of a block: the last rows of a convolution's input,
+  // and of each head a matrix. Their last versions must become outputs:
+  // KeepState.
+  ValueId WindowState(int64_t block, const std::string& name, int64_t rows,
+                      int64_t columns);
+  ValueId MatrixState(int64_t block, int64_t heads, int64_t keys,
+                      int64_t values);
+  // Makes the new version an output, and gives the rows.
+  ValueId KeepState(const std::string& name, const Stepped& stepped);
+  RowsOf rows_of() const { return {positions, sequence}; }
+
+  // The tensors of a block that the model has and nothing here computes: plain
+  // decoding does not pass through it.
+  void LeaveOut(int64_t block);
+
+  // An error that only the builder sees; the first one counts.
+  void Fail(absl::Status status);
 
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
@@ -103,11 +135,12 @@ class ModelBuilder : public GraphBuilder {
   absl::Status Finish();
 
  private:
-  void Fail(absl::Status status);
   ValueId AddMatrix(const std::string& name, const GgufTensor& tensor);
   ValueId JoinExperts(const std::string& name, const std::string& one,
                       int64_t experts, int64_t rows, int64_t columns);
   ValueId AddVector(const GgufTensor& tensor);
+  // The number `name`.scale, or 1.
+  double FactorOf(const std::string& name);
   // Fails when another block has what this one does not, or the reverse.
   void CheckAllOrNone(const std::string& tensor,
                       const std::vector<int64_t>& dims, bool has);

@@ -77,6 +77,35 @@ ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
   return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon), heads);
 }
 
+Heads NormRows(ModelBuilder& m, int64_t block, Heads heads) {
+  const ModelConfig& c = m.config;
+  const auto norm = [&](const char* name, ValueId x, int64_t count) {
+    const std::string full = BlockPrefix(block) + name;
+    const ValueId weight = m.Vector(full + ".weight", {count * c.key_length});
+    m.Name(full);
+    return m.RmsNorm(x, weight, AsWritten(c.norm_epsilon));
+  };
+  heads.q = norm("attn_q_norm", heads.q, c.Block(block).head_count);
+  heads.k = norm("attn_k_norm", heads.k, c.Block(block).head_count_kv);
+  return heads;
+}
+
+ValueId LongRopeFactors(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  constexpr char kLong[] = "rope_factors_long.weight";
+  constexpr char kShort[] = "rope_factors_short.weight";
+  ValueId for_long = m.OptionalRopeFactors(kLong);
+  ValueId for_short = m.OptionalRopeFactors(kShort);
+  // Both or none: without its own, a context would get another model's result.
+  if (c.longrope || for_long != kNone || for_short != kNone) {
+    for_long = m.RopeFactors(kLong);
+    for_short = m.RopeFactors(kShort);
+  }
+  const bool stretched = c.original_context_length > 0 &&
+                         m.graph().bounds.context > c.original_context_length;
+  return stretched ? for_long : for_short;
+}
+
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
                   const RopeOptions& rope) {
   m.Name(BlockPrefix(block) + "rope_q");
@@ -108,8 +137,9 @@ Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads) {
   return cache;
 }
 
-ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
-               const AttentionOptions& chosen, Bias bias) {
+ValueId AttendHeads(ModelBuilder& m, int64_t block, ValueId q,
+                    const Cache& cache, const AttentionOptions& chosen,
+                    ValueId sinks) {
   const ModelConfig& c = m.config;
   const ModelConfig::PerBlock& b = c.Block(block);
   AttentionOptions options = chosen;
@@ -119,16 +149,23 @@ ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
   m.Name(blk + "attention");
   const ValueId scores =
       m.AttentionScores(q, cache.keys, last, m.sequence, options);
-  const ValueId weights = m.Softmax(scores);
-  const ValueId mixed =
-      m.AttentionValues(weights, cache.values, last, m.sequence);
-  return m.Linear(blk + "attn_output", mixed, c.embedding_length,
-                  b.head_count * b.value_length, bias);
+  const ValueId weights = m.Softmax(scores, sinks);
+  return m.AttentionValues(weights, cache.values, last, m.sequence);
+}
+
+ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
+               const AttentionOptions& options, Bias bias, ValueId sinks) {
+  const ModelConfig::PerBlock& b = m.config.Block(block);
+  const ValueId mixed = AttendHeads(m, block, q, cache, options, sinks);
+  return m.Linear(BlockPrefix(block) + "attn_output", mixed,
+                  m.config.embedding_length, b.head_count * b.value_length,
+                  bias);
 }
 
 ValueId CachedAttention(ModelBuilder& m, int64_t block, const Heads& heads,
                         const AttentionOptions& options, Bias bias) {
-  return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias);
+  return Attend(m, block, heads.q, WriteCache(m, block, heads), options, bias,
+                heads.sinks);
 }
 
 ValueId Gated(ModelBuilder& m, ValueId gate, ValueId up,

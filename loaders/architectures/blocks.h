@@ -22,7 +22,8 @@ ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
 
 // Queries, keys and values: f32[T, heads * key_length] and so on.
 struct Heads {
-  ValueId q, k, v;
+  ValueId q = kNone, k = kNone, v = kNone;
+  ValueId sinks = kNone;  // of softmax, one for each head of q; kNone: none
 };
 
 // By attn_q, attn_k and attn_v, with biases as `bias` says.
@@ -39,9 +40,18 @@ Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads);
 ValueId NormByHead(ModelBuilder& m, const std::string& name, ValueId x,
                    int64_t heads, int64_t length);
 
+// RMSNorm of all queries and of all keys, by the same tensors with a weight for
+// each element.
+Heads NormRows(ModelBuilder& m, int64_t block, Heads heads);
+
 // Queries and keys turned by their positions.
 Heads RotateHeads(ModelBuilder& m, int64_t block, Heads heads,
                   const RopeOptions& rope);
+
+// The factors of longrope for the context that the plan is made for:
+// rope_factors_long.weight beyond the original context, else
+// rope_factors_short.weight; kNone where the file has neither.
+ValueId LongRopeFactors(ModelBuilder& m);
 
 // Attention to this and earlier positions through the KV cache, which keeps k
 // and v (encoders: to all positions of the text); then attn_output.
@@ -58,7 +68,12 @@ struct Cache {
 };
 Cache WriteCache(ModelBuilder& m, int64_t block, const Heads& heads);
 ValueId Attend(ModelBuilder& m, int64_t block, ValueId q, const Cache& cache,
-               const AttentionOptions& options, Bias bias = Bias::kOptional);
+               const AttentionOptions& options, Bias bias = Bias::kOptional,
+               ValueId sinks = kNone);
+// Attend without attn_output.
+ValueId AttendHeads(ModelBuilder& m, int64_t block, ValueId q,
+                    const Cache& cache, const AttentionOptions& options,
+                    ValueId sinks = kNone);
 
 // kClamped: clamped_gate with the numbers of gpt-oss.
 enum class Activation { kSilu, kGeluTanh, kClamped };

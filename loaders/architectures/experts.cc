@@ -96,6 +96,10 @@ ExpertOptions ExpertsOf(const ModelConfig& config) {
   }
   options.normalize = config.expert_weights_norm.value_or(false);
   options.weights_scale = AsWritten(config.expert_weights_scale);
+  options.shared_width =
+      config.shared_feed_forward_length > 0
+          ? config.shared_feed_forward_length
+          : config.expert_shared_count * config.expert_feed_forward_length;
   options.groups = config.expert_group_count;
   options.groups_used = config.expert_group_used_count;
   return options;
@@ -162,12 +166,6 @@ ValueId SharedExperts(ModelBuilder& m, const std::string& block, ValueId x,
   return m.WeightedSum(down, m.Sigmoid(share));
 }
 
-int64_t SharedWidth(const ModelConfig& config) {
-  return config.shared_feed_forward_length > 0
-             ? config.shared_feed_forward_length
-             : config.expert_shared_count * config.expert_feed_forward_length;
-}
-
 ValueId FeedForwardOrExperts(ModelBuilder& m, int64_t block, ValueId x,
                              const ExpertOptions& options) {
   const ModelConfig& c = m.config;
@@ -176,9 +174,9 @@ ValueId FeedForwardOrExperts(ModelBuilder& m, int64_t block, ValueId x,
   }
   const std::string blk = BlockPrefix(block);
   const ValueId chosen = Experts(m, blk, x, options);
-  if (SharedWidth(c) == 0) return chosen;
+  if (options.shared_width == 0) return chosen;
   const ValueId shared =
-      SharedExperts(m, blk, x, SharedWidth(c), options.activation);
+      SharedExperts(m, blk, x, options.shared_width, options.activation);
   m.Name(blk + "ffn_all_experts");
   return m.Add(chosen, shared);
 }

@@ -50,11 +50,14 @@ struct ExpertOptions {
   // Weights are for what goes into an expert, not for what comes out of it.
   // Requires config.expert_used_count == 1.
   bool weights_on_input = false;
+  // Rows of gate and up of the network beside the experts; 0: none.
+  int64_t shared_width = 0;
   // What the router sees; kNone: what the experts see.
   ValueId router_input = kNone;
 };
 
-// What the file's keys say; score is kSoftmax where they say nothing.
+// What the file's keys say; score is kSoftmax where they say nothing. The width
+// of shared experts is that of all together.
 ExpertOptions ExpertsOf(const ModelConfig& config);
 
 // The keys behind that, and behind ModelConfig::HasExperts.
@@ -71,11 +74,8 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
 // of ffn_gate_inp_shexp x, a number for each row.
 ValueId SharedExperts(ModelBuilder& m, const std::string& block, ValueId x,
                       int64_t width, Activation activation, bool gated = false);
-// The width that the file says: all shared experts together; 0: none.
-int64_t SharedWidth(const ModelConfig& config);
-
 // GatedFeedForward in blocks that have no experts (ModelConfig::HasExperts),
-// else Experts, and SharedExperts where there is a width, added.
+// else Experts, and SharedExperts of options.shared_width, added.
 ValueId FeedForwardOrExperts(ModelBuilder& m, int64_t block, ValueId x,
                              const ExpertOptions& options);
 

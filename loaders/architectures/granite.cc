@@ -1,7 +1,9 @@
 // Granite 3 (IBM 2024, "Granite 3.0 Language Models"): LLaMA with four numbers
 // that multiply embeddings, scores and what each part adds, and divide logits.
+// With experts, perhaps one of them for all tokens, it is granitemoe.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
+#include "loaders/architectures/experts.h"
 
 namespace weft {
 namespace {
@@ -23,6 +25,8 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   const bool rotates = c.Number(kRotates) != 0;
+  ExpertOptions experts = ExpertsOf(c);
+  experts.normalize = c.expert_weights_norm.value_or(true);
   AttentionOptions attention = DefaultAttention(c);
   if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);
 
@@ -36,8 +40,8 @@ void Build(ModelBuilder& m) {
         attention);
     x = Residual(m, blk + "attn_residual", ScaleBy(m, kResidualScale, attended),
                  x);
-    const ValueId fed = GatedFeedForward(
-        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kSilu);
+    const ValueId fed = FeedForwardOrExperts(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
     x = Residual(m, blk + "ffn_residual", ScaleBy(m, kResidualScale, fed), x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
@@ -58,8 +62,15 @@ ModelTraits Traits() {
   return traits;
 }
 
+ModelTraits MixtureTraits() {
+  ModelTraits traits = Traits();
+  traits.handled_keys = ExpertKeys();
+  return traits;
+}
+
 }  // namespace
 
 const Architecture kGranite = {"granite", Traits(), Build};
+const Architecture kGraniteMoe = {"granitemoe", MixtureTraits(), Build};
 
 }  // namespace weft

@@ -10,13 +10,6 @@
 namespace weft {
 namespace {
 
-ValueId NormRow(ModelBuilder& m, const std::string& name, ValueId x,
-                int64_t columns) {
-  const ValueId weight = m.Vector(name + ".weight", {columns});
-  m.Name(name);
-  return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
-}
-
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
@@ -26,11 +19,7 @@ void Build(ModelBuilder& m) {
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    Heads heads = SeparateHeads(m, block, x);
-    heads.q = NormRow(m, blk + "attn_q_norm", heads.q,
-                      c.Block(block).head_count * c.key_length);
-    heads.k = NormRow(m, blk + "attn_k_norm", heads.k,
-                      c.Block(block).head_count_kv * c.key_length);
+    Heads heads = NormRows(m, block, SeparateHeads(m, block, x));
     heads =
         RotateHeads(m, block, heads, c.Slides(block) ? rope_of_window : rope);
     attention.window = c.WindowOf(block);

@@ -15,19 +15,8 @@ namespace {
 
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  constexpr char kLong[] = "rope_factors_long.weight";
-  constexpr char kShort[] = "rope_factors_short.weight";
-  ValueId for_long = m.OptionalRopeFactors(kLong);
-  ValueId for_short = m.OptionalRopeFactors(kShort);
-  // Both or none: without its own, a context would get another model's result.
-  if (c.longrope || for_long != kNone || for_short != kNone) {
-    for_long = m.RopeFactors(kLong);
-    for_short = m.RopeFactors(kShort);
-  }
   RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  const bool stretched = c.original_context_length > 0 &&
-                         m.graph().bounds.context > c.original_context_length;
-  rope.factors = stretched ? for_long : for_short;
+  rope.factors = LongRopeFactors(m);
   AttentionOptions attention = DefaultAttention(c);
 
   ValueId x = EmbedTokens(m);

@@ -11,6 +11,7 @@ namespace {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
+  const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -21,10 +22,10 @@ void Build(ModelBuilder& m) {
         m, block, RotateHeads(m, block, heads, rope), DefaultAttention(c));
     x = Residual(m, blk + "attn_residual", attended, x);
     const ValueId normed = RmsNorm(m, blk + "ffn_norm", x);
-    const ValueId chosen = Experts(m, blk, normed, ExpertsOf(c));
+    const ValueId chosen = Experts(m, blk, normed, experts);
     const ValueId shared = SharedExperts(
         m, blk, normed,
-        SharedWidth(c) > 0 ? SharedWidth(c) : c.feed_forward_length,
+        experts.shared_width > 0 ? experts.shared_width : c.feed_forward_length,
         Activation::kSilu, /*gated=*/true);
     m.Name(blk + "ffn_all_experts");
     const ValueId fed = m.Add(chosen, shared);

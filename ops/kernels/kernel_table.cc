@@ -11,6 +11,7 @@
 #include "ops/kernels/attention/attention_kernels.h"
 #include "ops/kernels/experts/expert_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
+#include "ops/kernels/recurrent/recurrent_kernels.h"
 #include "ops/kernels/reference_kernels.h"
 #include "ops/kernels/rows/row_kernels.h"
 #include "ops/op_table.h"
@@ -73,6 +74,7 @@ class Table {
     AddExpertKernels(&rows_);
     AddAttentionKernels(&rows_);
     AddRowKernels(&rows_);
+    AddRecurrentKernels(&rows_);
     for (const auto& row : rows_) {
       std::string wrong = WhatIsWrongWith(*row);
       if (!by_name_.emplace(row->name(), row.get()).second) wrong = kTaken;

@@ -8,7 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "models/default_model.h"
+#include "ops/kernels/slot_layout.h"
 #include "ops/pooling.h"
+#include "ops/reference.h"
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
@@ -27,7 +29,7 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
   const int64_t need =
       MemoryOf(plan, options.sequences,
                plan.model.encoder ? plan.max_tokens() : options.sequences,
-               options.kv_pages)
+               options.kv_pages, options.checkpoints)
           .peak(threads);
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
@@ -50,6 +52,25 @@ void AdviseWeights(const Plan& plan) {
     end = std::max(end, bytes.data() + bytes.size());
   }
   if (begin != nullptr) AdviseHugePages(begin, end - begin);
+}
+
+// What the slot of one state holds, transposed: windows [columns][rows],
+// matrices [heads][values][keys].
+void AppendTransposed(const ValueType& type, const float* slot,
+                      std::vector<float>* out) {
+  const bool window = type.layout == "window";
+  const int64_t heads = window ? 1 : type.shape[0].value;
+  const int64_t rows = type.shape[window ? 0 : 1].value;
+  const int64_t columns = type.shape[window ? 1 : 2].value;
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t column = 0; column < columns; ++column) {
+      for (int64_t row = 0; row < rows; ++row) {
+        out->push_back(window ? slot[row * columns + column]
+                              : slot[MatrixElement(rows, row, column)]);
+      }
+    }
+    if (!window) slot += MatrixFloats(rows, columns);
+  }
 }
 
 }  // namespace
@@ -87,13 +108,14 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   if (options.huge_pages) AdviseWeights(*engine->plan_);
 
   KvCacheShape shape;
-  shape.page_bytes = StatePageBytes(engine->plan_->buckets.back());
+  shape.states = StatesOf(engine->plan_->buckets.back());
   shape.slots = options.sequences;
   shape.pages_per_sequence =
       (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
   shape.pages = options.kv_pages > 0
                     ? options.kv_pages
                     : shape.pages_per_sequence * options.sequences;
+  shape.checkpoints = options.checkpoints;
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache,
                         KvCache::Create(shape, options.huge_pages));
   engine->cache_ = std::move(cache);
@@ -104,6 +126,29 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   engine->executor_ = std::move(executor);
   engine->load_seconds_ = Seconds(start);
   return engine;
+}
+
+absl::StatusOr<std::vector<float>> Engine::SlotStates(
+    absl::Span<const int32_t> tokens, int64_t chunk) {
+  if (!cache_->has_slots()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has no recurrent states: ", plan_->model.architecture,
+        " keeps keys and values only"));
+  }
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  WEFT_RETURN_IF_ERROR(session.Append(tokens, chunk));
+  std::vector<float> numbers;
+  const Graph& graph = plan_->buckets.back();
+  size_t state = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kState) continue;
+    const KvState& memory = cache_->states()[state++];
+    if (!IsSlotState(value.type)) continue;
+    AppendTransposed(value.type, SlotOf(memory, 0), &numbers);
+  }
+  return numbers;
 }
 
 absl::Status CheckGenerates(const Plan& plan) {

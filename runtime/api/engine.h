@@ -43,6 +43,10 @@ struct EngineOptions {
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
   int64_t kv_pages = 0;
+  // Of models with states by sequence: copies of one sequence's that are kept,
+  // so that prompts which begin alike need not run from their beginning, in
+  // memory of their own (PlanMemory::slots).
+  int32_t checkpoints = 0;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;
@@ -70,6 +74,13 @@ class Engine {
   absl::Status Evaluate(absl::Span<const int32_t> tokens,
                         absl::Span<const int64_t> positions, int64_t chunk,
                         const LogitsCallback& callback);
+
+  // The states by sequence after these tokens, `chunk` of them in a step, block
+  // by block as the model has them: of a window each column's rows, oldest
+  // first; of matrices head by head a row for each value. Errors: a model
+  // without.
+  absl::StatusOr<std::vector<float>> SlotStates(
+      absl::Span<const int32_t> tokens, int64_t chunk);
 
   // Encoders only, whole texts of at most plan().max_tokens() and context()
   // tokens. The vector of each token:

@@ -167,6 +167,7 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   weft::EngineOptions engine_options;
   engine_options.threads = asked.threads;
   engine_options.sequences = asked.sequences;
+  engine_options.checkpoints = 2 * asked.sequences;
   engine_options.huge_pages = asked.huge_pages != 0;
   engine_options.force = asked.force != 0;
   engine_options.model.graph.context = asked.context;

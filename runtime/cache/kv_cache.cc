@@ -9,11 +9,11 @@
 namespace weft {
 namespace {
 
-// Parts begin on pages of the system, so that states do not share one.
 constexpr int64_t kPartAlignment = 4096;
 
 // Entries of the page table: 4 GiB of it, far above any use.
 constexpr int64_t kMaxTableEntries = int64_t{1} << 30;
+constexpr int32_t kMaxCheckpoints = 1 << 20;
 
 absl::Status ShapeError(absl::string_view field, int64_t value,
                         absl::string_view allowed) {
@@ -21,13 +21,17 @@ absl::Status ShapeError(absl::string_view field, int64_t value,
       "impossible KV cache: ", field, ": ", value, ", must be ", allowed));
 }
 
-// Bytes of a state's part. REQUIRES: the product is known to fit.
-int64_t PartBytes(int64_t page_bytes, int64_t pages) {
-  return (page_bytes * pages + kPartAlignment - 1) / kPartAlignment *
-         kPartAlignment;
+// Places of a state.
+int64_t CountOf(const KvCacheShape& shape, const StateBytes& state) {
+  return state.by_sequence ? int64_t{shape.slots} + shape.checkpoints
+                           : shape.pages;
 }
 
 }  // namespace
+
+int64_t StatePartBytes(int64_t bytes, int64_t count) {
+  return (bytes * count + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
 
 absl::StatusOr<int64_t> KvCacheBytes(const KvCacheShape& shape) {
   if (shape.pages <= 0 || shape.pages > std::numeric_limits<int32_t>::max()) {
@@ -42,20 +46,28 @@ absl::StatusOr<int64_t> KvCacheBytes(const KvCacheShape& shape) {
                       absl::StrCat("above 0 and at most 2^30 over all ",
                                    shape.slots, " slots"));
   }
+  if (shape.checkpoints < 0 || shape.checkpoints > kMaxCheckpoints) {
+    return ShapeError("checkpoints", shape.checkpoints,
+                      absl::StrCat("from 0 to ", kMaxCheckpoints));
+  }
   constexpr int64_t kMaxBytes = int64_t{1} << 56;
   int64_t total = 0;
-  for (const int64_t page_bytes : shape.page_bytes) {
-    if (page_bytes <= 0 || page_bytes % 64 != 0) {
-      return ShapeError("bytes per page", page_bytes,
-                        "a positive multiple of 64");
+  for (const StateBytes& state : shape.states) {
+    const int64_t bytes = state.bytes;
+    const int64_t count = CountOf(shape, state);
+    const char* field =
+        state.by_sequence ? "bytes per sequence" : "bytes per page";
+    if (bytes <= 0 || bytes % 64 != 0) {
+      return ShapeError(field, bytes, "a positive multiple of 64");
     }
-    if (page_bytes > kMaxBytes / shape.pages ||
-        PartBytes(page_bytes, shape.pages) > kMaxBytes - total) {
-      return ShapeError("bytes per page", page_bytes,
-                        absl::StrCat("such that ", shape.pages,
-                                     " pages of all states fit into 2^56"));
+    if (bytes > kMaxBytes / count ||
+        StatePartBytes(bytes, count) > kMaxBytes - total) {
+      return ShapeError(field, bytes,
+                        absl::StrCat("such that ", count,
+                                     state.by_sequence ? " slots" : " pages",
+                                     " of all states fit into 2^56"));
     }
-    total += PartBytes(page_bytes, shape.pages);
+    total += StatePartBytes(bytes, count);
   }
   return total;
 }
@@ -73,13 +85,36 @@ KvCache::KvCache(const KvCacheShape& shape, Arena memory)
     : memory_(std::move(memory)),
       pool_(static_cast<int32_t>(shape.pages), shape.slots,
             shape.pages_per_sequence),
-      was_used_(shape.pages, false) {
+      was_used_(shape.pages, false),
+      positions_(shape.slots + shape.checkpoints, -1) {
   uint8_t* part = memory_.data();
-  for (const int64_t page_bytes : shape.page_bytes) {
-    states_.push_back(
-        {part, page_bytes, pool_.table(), shape.pages_per_sequence});
-    part += PartBytes(page_bytes, shape.pages);
+  for (const StateBytes& state : shape.states) {
+    if (state.by_sequence) {
+      states_.push_back({part, state.bytes, nullptr, 0});
+      slot_bytes_ += state.bytes;
+    } else {
+      states_.push_back(
+          {part, state.bytes, pool_.table(), shape.pages_per_sequence});
+    }
+    part += StatePartBytes(state.bytes, CountOf(shape, state));
   }
+}
+
+void KvCache::CopySlot(int32_t from, int32_t to) {
+  for (const KvState& state : states_) {
+    if (state.page_table != nullptr) continue;
+    std::memcpy(state.pages + to * state.page_bytes,
+                state.pages + from * state.page_bytes, state.page_bytes);
+  }
+  positions_[to] = positions_[from];
+}
+
+void KvCache::Save(int32_t slot, int32_t checkpoint) {
+  CopySlot(slot, pool_.slots() + checkpoint);
+}
+
+void KvCache::Restore(int32_t checkpoint, int32_t slot) {
+  CopySlot(pool_.slots() + checkpoint, slot);
 }
 
 absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {
@@ -91,6 +126,7 @@ absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {
     const int32_t page = pool_.page(slot, index);
     if (was_used_[page]) {
       for (const KvState& state : states_) {
+        if (state.page_table == nullptr) continue;
         std::memset(state.pages + page * state.page_bytes, 0, state.page_bytes);
       }
     }
@@ -108,6 +144,7 @@ absl::Status KvCache::ReserveCopy(int32_t slot, int32_t page) {
   was_used_[own] = true;
   if (own == page) return absl::OkStatus();
   for (const KvState& state : states_) {
+    if (state.page_table == nullptr) continue;
     std::memcpy(state.pages + own * state.page_bytes,
                 state.pages + page * state.page_bytes, state.page_bytes);
   }

@@ -1,5 +1,5 @@
-// The memory of all keys and values, in pages that sequences take and give
-// back.
+// The memory of all states: keys and values, in pages that sequences take and
+// give back, and states by sequence, in slots.
 //
 // One block of memory; each state (a layer's keys, or its values) has its part,
 // and page p of a state lies at p * page_bytes from the start of its part. All
@@ -10,6 +10,11 @@
 // never cleared. (Positions inside a sequence's own last page that Truncate
 // left behind, or that ReserveCopy brought along, keep their old rows until
 // they are written again; attention reads no value behind a row's position.)
+//
+// A state by sequence (slot_layout.h) has a place for each slot and, behind
+// these, for each checkpoint: a copy of a slot's states that who runs sequences
+// keeps, to go on from there later. Such states cannot go back by themselves;
+// of what position they are is known here, and the executor asks.
 //
 // Not thread-safe; change it between steps only.
 #pragma once
@@ -26,16 +31,31 @@
 
 namespace weft {
 
+// Of one state: bytes of a page (kPageTokens positions of all its KV heads) or
+// of a slot, a multiple of 64.
+struct StateBytes {
+  // Not explicit: by position is the common case.
+  StateBytes(int64_t bytes, bool by_sequence = false)
+      : bytes(bytes), by_sequence(by_sequence) {}
+
+  int64_t bytes;
+  bool by_sequence;
+};
+
 struct KvCacheShape {
-  // By state: bytes of kPageTokens positions of all its KV heads, a multiple
-  // of 64.
-  std::vector<int64_t> page_bytes;
+  std::vector<StateBytes> states;
   int64_t pages;
   int32_t slots;
   int64_t pages_per_sequence;
+  int32_t checkpoints = 0;  // of states by sequence
 };
 
-// What Create will take for the pages, known before anything is taken. Errors:
+// What a state takes, for so many pages or for so many slots and checkpoints:
+// it begins on a page of the system, so that states do not share one. REQUIRES:
+// the product fits.
+int64_t StatePartBytes(int64_t bytes, int64_t count);
+
+// What Create will take for the states, known before anything is taken. Errors:
 // a number in the shape that cannot be.
 absl::StatusOr<int64_t> KvCacheBytes(const KvCacheShape& shape);
 
@@ -67,6 +87,22 @@ class KvCache {
 
   const PagePool& pool() const { return pool_; }
 
+  // Whether there are states by sequence, and what those of one take.
+  bool has_slots() const { return slot_bytes_ > 0; }
+  int64_t slot_bytes() const { return slot_bytes_; }
+  int32_t checkpoints() const {
+    return static_cast<int32_t>(positions_.size()) - pool_.slots();
+  }
+  // Tokens that the slot's states by sequence have seen; -1: they are of no
+  // use. The executor sets it.
+  int64_t position(int32_t slot) const { return positions_[slot]; }
+  void SetPosition(int32_t slot, int64_t position) {
+    positions_[slot] = position;
+  }
+  // Copies the states by sequence, with their position.
+  void Save(int32_t slot, int32_t checkpoint);
+  void Restore(int32_t checkpoint, int32_t slot);
+
   // For the operands of kernels; valid as long as the cache.
   absl::Span<const KvState> states() const { return states_; }
 
@@ -74,11 +110,14 @@ class KvCache {
 
  private:
   KvCache(const KvCacheShape& shape, Arena memory);
+  void CopySlot(int32_t from, int32_t to);
 
   Arena memory_;
   PagePool pool_;
   std::vector<KvState> states_;
   std::vector<bool> was_used_;  // by page
+  int64_t slot_bytes_ = 0;
+  std::vector<int64_t> positions_;  // by slot, then by checkpoint
 };
 
 }  // namespace weft

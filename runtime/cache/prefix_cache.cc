@@ -85,10 +85,30 @@ uint64_t PrefixCache::ParentOf(int32_t slot, int64_t index) const {
   return index > 0 ? entries_[cache_->pool().page(slot, index - 1)].number : 0;
 }
 
+int64_t PrefixCache::TokensThere(uint64_t scope,
+                                 absl::Span<const int32_t> tokens) const {
+  uint64_t parent = 0;
+  const int64_t whole = Find(scope, tokens, &parent).pages * kPageTokens;
+  const int64_t left = static_cast<int64_t>(tokens.size()) - 1 - whole;
+  if (left < 1) return whole;
+  return whole + FindLongest(scope, parent,
+                             tokens.subspan(
+                                 whole, std::min<int64_t>(left, kPageTokens)))
+                     .tokens;
+}
+
 PrefixCache::Prefix PrefixCache::Find(uint64_t scope,
                                       absl::Span<const int32_t> tokens) const {
+  uint64_t last = 0;
+  return Find(scope, tokens, &last);
+}
+
+// `last`: number of the last page's entry; 0: none.
+PrefixCache::Prefix PrefixCache::Find(uint64_t scope,
+                                      absl::Span<const int32_t> tokens,
+                                      uint64_t* last) const {
   Prefix prefix;
-  uint64_t parent = 0;
+  uint64_t& parent = *last;
   for (size_t end = kPageTokens; end < tokens.size(); end += kPageTokens) {
     const auto part = tokens.subspan(end - kPageTokens, kPageTokens);
     const int32_t page =

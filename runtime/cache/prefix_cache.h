@@ -56,6 +56,10 @@ class PrefixCache {
   // token is not counted in: its logits are wanted, so it must run.
   Prefix Find(uint64_t scope, absl::Span<const int32_t> tokens) const;
 
+  // How many of `tokens`, without the last, are there in pages, whole or not:
+  // what Attach and then AttachCopy would give to a slot that holds none.
+  int64_t TokensThere(uint64_t scope, absl::Span<const int32_t> tokens) const;
+
   // Gives `slot` those that Find finds, after those that it holds, all of which
   // are in here and full. Returns the number of tokens in the new ones.
   absl::StatusOr<int64_t> Attach(int32_t slot, uint64_t scope,
@@ -110,6 +114,8 @@ class PrefixCache {
                     absl::Span<const int32_t> tokens, uint32_t bucket) const;
   Match FindLongest(uint64_t scope, uint64_t parent,
                     absl::Span<const int32_t> tokens) const;
+  Prefix Find(uint64_t scope, absl::Span<const int32_t> tokens,
+              uint64_t* last) const;
   uint64_t ParentOf(int32_t slot, int64_t index) const;
   absl::Span<const int32_t> TokensOf(int32_t page) const;
   bool GiveUpCovered(int32_t page);

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graph/listing.h"
 #include "ops/kernels/kernel_table.h"
+#include "ops/reference.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
 #include "runtime/execution/executor.h"
@@ -134,7 +135,9 @@ class Checker : public NodeObserver {
       return *evaluator_.Weight(value);  // it has bytes: the plan runs
     }
     std::vector<uint8_t> bytes(StorageBytes(value.type, step_));
-    if (operand.state != nullptr) {
+    if (operand.state != nullptr && IsSlotState(value.type)) {
+      std::memcpy(bytes.data(), operand.state->pages, bytes.size());
+    } else if (operand.state != nullptr) {
       const KvState& state = *operand.state;
       const int64_t page = KvPageBytes(value.type);
       for (int64_t p = 0; p * page < static_cast<int64_t>(bytes.size()); ++p) {
@@ -226,7 +229,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
   auto alone = std::make_shared<Plan>(plan);
   alone->buckets = {bucket};
   KvCacheShape shape;
-  shape.page_bytes = StatePageBytes(bucket);
+  shape.states = StatesOf(bucket);
   shape.slots = 1;
   shape.pages_per_sequence = (plan.context() + kPageTokens - 1) / kPageTokens;
   shape.pages = PagesForTokens(tokens.size());

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/kernels/quantized_rows.h"
+#include "ops/kernels/slot_layout.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
 #include "ops/weight_layout.h"
@@ -23,11 +24,10 @@ class Reader {
       : type_(type),
         data_(content.bytes().data()),
         operand_(MatrixOperand(type, step, const_cast<uint8_t*>(data_))) {
-    if (!IsStateType(type)) return;
+    if (!IsPagedState(type)) return;
     const int64_t pages = (operand_.rows + kPageTokens - 1) / kPageTokens;
     for (int64_t p = 0; p < pages; ++p) table_.push_back(p);
-    state_ = {const_cast<uint8_t*>(data_), KvPageBytes(type), table_.data(),
-              pages};
+    state_ = StateOf(type, const_cast<uint8_t*>(data_), table_);
   }
 
   int64_t rows() const { return operand_.rows; }
@@ -35,10 +35,17 @@ class Reader {
 
   std::vector<double> Row(int64_t row) const {
     std::vector<double> numbers(columns());
-    if (IsStateType(type_)) {
+    if (IsPagedState(type_)) {
       const int64_t head_dim = type_.shape[2].value;
       for (int64_t k = 0; k < columns(); ++k) {
         numbers[k] = ReadKv(type_, state_, 0, row, k / head_dim, k % head_dim);
+      }
+    } else if (type_.layout == "matrices") {
+      const int64_t keys = type_.shape[1].value, values = type_.shape[2].value;
+      const float* matrix = reinterpret_cast<const float*>(data_) +
+                            row * MatrixFloats(keys, values);
+      for (int64_t k = 0; k < columns(); ++k) {
+        numbers[k] = matrix[MatrixElement(keys, k / values, k % values)];
       }
     } else if (type_.dtype == DType::kQ8Rows) {
       for (int64_t k = 0; k < columns(); ++k) {
@@ -51,9 +58,9 @@ class Reader {
                   columns() * sizeof(int32_t));
       numbers.assign(integers.begin(), integers.end());
     } else {
-      // Rows of floats, and weights in any layout.
+      // Rows of floats, windows too, and weights in any layout.
       std::vector<float> floats(columns());
-      FindWeightLayout(type_.layout)
+      FindWeightLayout(type_.layout == "window" ? "" : type_.layout)
           ->read_row(type_.dtype, rows(), columns(), data_, row, floats.data());
       numbers.assign(floats.begin(), floats.end());
     }
@@ -66,7 +73,7 @@ class Reader {
     if (type_.dtype == DType::kQ8Rows) {
       return std::fabs(*Block(row, column).scale);
     }
-    if (!IsStateType(type_)) return 0;
+    if (!IsPagedState(type_)) return 0;
     if (type_.dtype == DType::kF16) {
       return std::fabs(numbers[column]) / 1024 + 1e-7;
     }
@@ -158,7 +165,7 @@ Difference Compare(const ValueType& type, const Bounds& step,
   }
   const int64_t numbers = want_reader.rows() * want_reader.columns();
   const bool rounded = type.dtype == DType::kQ8Rows ||
-                       (IsStateType(type) && type.dtype != DType::kF32);
+                       (IsPagedState(type) && type.dtype != DType::kF32);
   if (rounded && units > kUnitsAllowed * numbers + 2) {
     worst.relative = kInfinity;
   }

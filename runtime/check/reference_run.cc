@@ -57,8 +57,7 @@ class Operands {
       const int64_t pages = (operand.rows + kPageTokens - 1) / kPageTokens;
       tables_.emplace_back();
       for (int64_t p = 0; p < pages; ++p) tables_.back().push_back(p);
-      states_.push_back(
-          {data, KvPageBytes(type), tables_.back().data(), pages});
+      states_.push_back(StateOf(type, data, tables_.back()));
       operand.state = &states_.back();
     }
     operands_.push_back(operand);

@@ -101,10 +101,7 @@ absl::Status Executor::CollectPorts(const Graph& graph) {
   std::set<ValueId> given;
   for (const auto& [name, id] : graph.outputs()) {
     const Node* producer = graph.Producer(id);
-    if (graph.value(id).kind == ValueKind::kState ||
-        (producer != nullptr && OpOf(*producer).writes_state)) {
-      continue;
-    }
+    if (IsStateVersion(graph, id)) continue;
     if (!given.insert(id).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot run graph: output ", name,
@@ -299,8 +296,43 @@ absl::Status Executor::Check(const Batch& batch) const {
   return absl::OkStatus();
 }
 
+absl::Status Executor::CheckRuns(const Batch& batch) const {
+  if (cache_ == nullptr || !cache_->has_slots()) return absl::OkStatus();
+  const auto error = [](int32_t slot, int32_t position,
+                        absl::string_view want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot run step: position ", position, " of sequence ",
+                     slot, " does not follow on: want ", want));
+  };
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    const int32_t slot = batch.sequences[t], position = batch.positions[t];
+    if (t > 0 && batch.sequences[t - 1] == slot) {
+      if (position == batch.positions[t - 1] + 1) continue;
+      return error(slot, position, "one after the row before");
+    }
+    if (position != 0 && position != cache_->position(slot)) {
+      return error(slot, position,
+                   absl::StrCat("0, or ", cache_->position(slot),
+                                ", where its state is"));
+    }
+    for (size_t before = 0; before < t; ++before) {
+      if (batch.sequences[before] != slot) continue;
+      return error(slot, position, "the rows of a sequence side by side");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Executor::SetPositions(const Batch& batch, bool ran) {
+  if (cache_ == nullptr || !cache_->has_slots()) return;
+  for (size_t t = 0; t < batch.ids.size(); ++t) {
+    cache_->SetPosition(batch.sequences[t], ran ? batch.positions[t] + 1 : -1);
+  }
+}
+
 absl::Status Executor::Run(const Batch& batch) {
   WEFT_RETURN_IF_ERROR(Check(batch));
+  WEFT_RETURN_IF_ERROR(CheckRuns(batch));
   FindLastPositions(batch);
   const void* const spans[] = {batch.ids.data(), batch.positions.data(),
                                batch.sequences.data(), batch.output_rows.data(),
@@ -309,9 +341,13 @@ absl::Status Executor::Run(const Batch& batch) {
     batch_data_[i] = spans[batch_inputs_[i]];
   }
   void* const logits = batch.logits;
-  return Run(Step{static_cast<int64_t>(batch.ids.size()),
-                  static_cast<int64_t>(batch.output_rows.size()), batch_data_,
-                  absl::MakeConstSpan(&logits, 1)});
+  // A step that ends in its middle leaves states that are of no use.
+  SetPositions(batch, false);
+  WEFT_RETURN_IF_ERROR(Run(Step{static_cast<int64_t>(batch.ids.size()),
+                                static_cast<int64_t>(batch.output_rows.size()),
+                                batch_data_, absl::MakeConstSpan(&logits, 1)}));
+  SetPositions(batch, true);
+  return absl::OkStatus();
 }
 
 absl::Status Executor::Run(const Step& step) {

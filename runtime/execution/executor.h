@@ -79,11 +79,13 @@ class Executor {
 
   // One step of a language model (VerifyModelPlan).
   // Requires pages for the positions of every row (KvCache::Reserve), and rows
-  // of one sequence in ascending position. Errors: more tokens than the plan
-  // takes, ids, positions, slots or rows out of range; then nothing has run.
-  // The first step that reads a weight compares its checksum, if the plan has
-  // one: an error then ends the step in its middle, and every later one that
-  // reads the weight. Not thread-safe.
+  // of one sequence in ascending position. Where there are states by sequence,
+  // these rows follow one another, position by position, from 0 or from where
+  // the slot's states are (KvCache::position). Errors: more tokens than the
+  // plan takes, ids, positions, slots or rows out of range, rows that do not
+  // follow on; then nothing has run. The first step that reads a weight
+  // compares its checksum, if the plan has one: an error then ends the step in
+  // its middle, and every later one that reads the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
   // One step of any graph. Errors: a weight's checksum, as above. Not
@@ -104,6 +106,9 @@ class Executor {
   void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
   absl::Status Check(const Batch& batch) const;
+  // Of the states by sequence: that rows follow on, and how far they came.
+  absl::Status CheckRuns(const Batch& batch) const;
+  void SetPositions(const Batch& batch, bool ran);
   void FindLastPositions(const Batch& batch);
 
   std::shared_ptr<const Plan> plan_;

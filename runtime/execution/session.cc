@@ -102,8 +102,16 @@ absl::Status Session::Evaluate(absl::Span<const int32_t> tokens,
 }
 
 absl::Status Session::Truncate(int64_t size) {
-  if (size < static_cast<int64_t>(tokens_.size())) tokens_.resize(size);
-  return cache_->Truncate(slot_, size);
+  if (size >= static_cast<int64_t>(tokens_.size())) {
+    return cache_->Truncate(slot_, size);
+  }
+  tokens_.resize(size);
+  if (!cache_->has_slots()) return cache_->Truncate(slot_, size);
+  const std::vector<int32_t> kept = std::move(tokens_);
+  tokens_.clear();
+  tokens_.reserve(plan_.context());
+  WEFT_RETURN_IF_ERROR(cache_->Truncate(slot_, 0));
+  return Append(kept);
 }
 
 }  // namespace weft

@@ -46,7 +46,8 @@ class Session {
   // One float per token of the vocabulary, after the last Append.
   absl::Span<const float> logits() const { return logits_; }
 
-  // Forgets all tokens from `size` on.
+  // Forgets all tokens from `size` on. Where there are states by sequence,
+  // which cannot go back, those before run again.
   absl::Status Truncate(int64_t size);
 
  private:

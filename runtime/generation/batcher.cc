@@ -44,11 +44,11 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       capacity_(std::min({plan_.context(),
                           int64_t{cache_.pool().pages()} * kPageTokens,
                           encoder_ ? max_tokens_ : plan_.context()})),
-      prefix_cache_(&cache_) {
+      prefix_cache_(&cache_),
+      checkpoints_(&cache_, capacity_) {
   const int32_t slots = cache_.pool().slots();
   for (int i = 0; i < std::min(threads_.threads(), encoder_ ? 1 : slots); ++i) {
-    scratch_.emplace_back(
-        static_cast<int32_t>(plan_.model.vocabulary_size));
+    scratch_.emplace_back(static_cast<int32_t>(plan_.model.vocabulary_size));
   }
   for (int32_t slot = slots - 1; slot >= 0; --slot) {
     free_slots_.push_back(slot);
@@ -67,7 +67,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
   stats_.slots = slots;
   stats_.pages = cache_.pool().pages();
   for (const KvState& state : cache_.states()) {
-    stats_.page_bytes += state.page_bytes;
+    if (state.page_table != nullptr) stats_.page_bytes += state.page_bytes;
   }
   UpdateGauges();
 }
@@ -222,8 +222,14 @@ bool Batcher::HasRoomFor(const Sequence& sequence,
   const std::vector<int32_t>& tokens =
       sequence.tokens.empty() ? sequence.request->request.prompt_tokens
                               : sequence.tokens;
-  const PrefixCache::Prefix prefix =
-      prefix_cache_.Find(sequence.request->scope, tokens);
+  const uint64_t scope = sequence.request->scope;
+  PrefixCache::Prefix prefix;
+  if (!cache_.has_slots()) {
+    prefix = prefix_cache_.Find(scope, tokens);
+  } else if (const int64_t found = FindCheckpoint(sequence, tokens)) {
+    prefix =
+        prefix_cache_.Find(scope, absl::MakeConstSpan(tokens).first(found + 1));
+  }
   int64_t available =
       int64_t{pool.free_pages()} + pool.idle_pages() - prefix.idle;
   int64_t wanted =
@@ -246,6 +252,7 @@ void Batcher::Start(Sequence* sequence) {
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   sequence->computed = 0;
+  sequence->checkpoint = 0;
   sequence->turn = 0;
   FairShare::Started(request->share);
   InsertByAge(&running_, sequence);
@@ -277,6 +284,7 @@ void Batcher::FindPages() {
 // and what others have computed since.
 absl::Status Batcher::AttachPages(size_t index) {
   Sequence* const sequence = running_[index];
+  if (cache_.has_slots()) return AttachCheckpoint(sequence);
   if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
     return absl::OkStatus();
   }
@@ -294,6 +302,61 @@ absl::Status Batcher::AttachPages(size_t index) {
   return absl::OkStatus();
 }
 
+// How many of the tokens the longest checkpoint stands behind whose keys and
+// values are there too.
+int64_t Batcher::FindCheckpoint(const Sequence& sequence,
+                                absl::Span<const int32_t> tokens) const {
+  if (!checkpoints_.any()) return 0;
+  const uint64_t scope = sequence.request->scope;
+  return checkpoints_.Find(scope, tokens,
+                           prefix_cache_.TokensThere(scope, tokens));
+}
+
+// Lets a sequence that has just got its slot begin at a checkpoint.
+absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
+  if (sequence->computed > 0) return absl::OkStatus();
+  const int64_t found = FindCheckpoint(*sequence, sequence->tokens);
+  if (found == 0) return absl::OkStatus();
+  const uint64_t scope = sequence->request->scope;
+  // And one, which stands for the last token and is not counted.
+  const absl::Span<const int32_t> tokens =
+      absl::MakeConstSpan(sequence->tokens).first(found + 1);
+  WEFT_ASSIGN_OR_RETURN(int64_t there,
+                        prefix_cache_.Attach(sequence->slot, scope, tokens));
+  if (there < found) {
+    WEFT_ASSIGN_OR_RETURN(
+        const int64_t copied,
+        prefix_cache_.AttachCopy(sequence->slot, scope, tokens));
+    there += copied;
+  }
+  // No page could be made free for the copy.
+  if (there < found) return prefix_cache_.Release(sequence->slot);
+  checkpoints_.Restore(scope, tokens.first(found), sequence->slot);
+  sequence->checkpoint = found;
+  CountHit(sequence, found);
+  return absl::OkStatus();
+}
+
+// So many of the sequence's next rows that the step ends where a checkpoint is
+// to be made.
+int64_t Batcher::RowsToCheckpoint(const Sequence& sequence,
+                                  int64_t rows) const {
+  if (!checkpoints_.any()) return rows;
+  return std::min(rows, NextCheckpoint(sequence) - sequence.computed);
+}
+
+int64_t Batcher::NextCheckpoint(const Sequence& sequence) const {
+  return checkpoints_.NextAfter(sequence.computed, sequence.checkpoint,
+                                sequence.prompt);
+}
+
+void Batcher::AddCheckpoint(Sequence* sequence) {
+  checkpoints_.Add(
+      sequence->slot, sequence->request->scope,
+      absl::MakeConstSpan(sequence->tokens).first(sequence->computed));
+  sequence->checkpoint = sequence->computed;
+}
+
 void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
   sequence->computed += tokens;
   stats_.prefix_hit_tokens += tokens;
@@ -307,6 +370,8 @@ void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
 // the same tokens up to the end of its next page, or up to its last token.
 bool Batcher::WaitsForOlder(size_t index) const {
   const Sequence& sequence = *running_[index];
+  // It could not go on from there.
+  if (cache_.has_slots()) return false;
   // With a page of its own that is begun, it could not take another.
   if (sequence.computed % kPageTokens != 0) return false;
   const int64_t end =
@@ -335,7 +400,9 @@ void Batcher::ShareRows() {
   bool writing = false;
   for (size_t i = 0; i < running_.size(); ++i) {
     const int64_t left = Left(*running_[i]);
-    left_.push_back(left > 1 && !WaitsForOlder(i) ? left : 0);
+    left_.push_back(left > 1 && !WaitsForOlder(i)
+                        ? RowsToCheckpoint(*running_[i], left)
+                        : 0);
     single += left == 1;
     writing = writing || (left == 1 && running_[i]->generated > 0);
   }
@@ -347,8 +414,13 @@ void Batcher::ShareRows() {
   ShareBudget(left_, budget, absl::MakeSpan(share_));
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    const bool sits_out = sequence.late_mask && !sequence.mask.ready();
-    sequence.rows = Left(sequence) != 1 ? share_[i] : sits_out ? 0 : 1;
+    sequence.rows = Left(sequence) != 1 ? share_[i] : 1;
+    // States by sequence cannot go back, so there the last row runs but once.
+    const bool sits_out =
+        cache_.has_slots() || (sequence.late_mask && Left(sequence) == 1);
+    if (sits_out && !sequence.mask.ready() && sequence.rows == Left(sequence)) {
+      --sequence.rows;
+    }
   }
 }
 
@@ -388,6 +460,7 @@ void Batcher::GiveWay(Sequence* sequence) {
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
+  if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(sequence);
   FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
   free_slots_.push_back(sequence->slot);
@@ -463,6 +536,8 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   const int64_t again = std::clamp(sequence->once_computed, begin, end);
   stats_.recomputed_tokens += again - begin;
   stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
+  const bool at_checkpoint =
+      checkpoints_.any() && end > begin && end == NextCheckpoint(*sequence);
   sequence->computed = end;
   sequence->turn += end - begin;
   FairShare::Served(request->share, end - begin);
@@ -472,6 +547,7 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
         std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
   if (encoder_) return absl::OkStatus();
+  if (at_checkpoint) AddCheckpoint(sequence);
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
     WEFT_RETURN_IF_ERROR(
         prefix_cache_.Add(sequence->slot, request->scope,

@@ -14,6 +14,10 @@
 // runs beside that; when its mask is not there in time, its logits are dropped,
 // and it sits out steps until the mask is there.
 //
+// Models with states by sequence go on from a checkpoint (checkpoints.h), at
+// the start only; steps end where one is to be made. Their rows never run
+// twice, so the last one waits for its mask.
+//
 // A sequence whose next page, or the rest of whose prompt but the last token,
 // an older one is just computing waits for it, so a prompt that many bring at
 // the same time runs once.
@@ -37,6 +41,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cache/checkpoints.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/execution/executor.h"
@@ -101,6 +106,12 @@ class Batcher {
   void Start(Sequence* sequence);
   void FindPages();
   absl::Status AttachPages(size_t index);
+  int64_t FindCheckpoint(const Sequence& sequence,
+                         absl::Span<const int32_t> tokens) const;
+  absl::Status AttachCheckpoint(Sequence* sequence);
+  int64_t RowsToCheckpoint(const Sequence& sequence, int64_t rows) const;
+  int64_t NextCheckpoint(const Sequence& sequence) const;
+  void AddCheckpoint(Sequence* sequence);
   void CountHit(Sequence* sequence, int64_t tokens);
   void ShareRows();
   bool WaitsForOlder(size_t index) const;
@@ -139,6 +150,7 @@ class Batcher {
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;
   PrefixCache prefix_cache_;
+  Checkpoints checkpoints_;
   FairShare shares_;
 
   std::vector<std::unique_ptr<RequestState>> requests_;

@@ -92,6 +92,7 @@ bool Batcher::Shift(Sequence* sequence) {
   prefix_cache_.Release(sequence->slot).IgnoreError();
   sequence->prompt = 0;
   sequence->computed = 0;
+  sequence->checkpoint = 0;
   sequence->once_computed = keep + newest;
   ++stats_.context_shifts;
   return true;
@@ -199,7 +200,10 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   ++stats_.finished;
   stats_.failed += request->failed;
   stats_.cancelled += request->cancelled;
-  if (!options_.prefix_cache) prefix_cache_.Forget(request->scope);
+  if (!options_.prefix_cache) {
+    prefix_cache_.Forget(request->scope);
+    checkpoints_.Forget(request->scope);
+  }
 }
 
 void Batcher::FinishAll(RequestState* request, FinishReason reason) {

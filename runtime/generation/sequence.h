@@ -42,6 +42,7 @@ struct Sequence {
   int32_t slot = -1;          // of the KV cache; -1: waiting
   int64_t computed = 0;       // tokens whose keys and values are there
   int64_t once_computed = 0;  // the same before it had to give way
+  int64_t checkpoint = 0;     // tokens at its last one; 0: none
   int64_t rows = 0;           // tokens that run in this step
   int64_t turn = 0;           // tokens that ran since it got its slot
 

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/reference.h"
 #include "ops/storage.h"
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/plan/large_tables.h"
@@ -45,18 +46,22 @@ const Graph& Plan::BucketFor(int64_t tokens) const {
   return buckets.back();
 }
 
-std::vector<int64_t> StatePageBytes(const Graph& graph) {
-  std::vector<int64_t> bytes;
+std::vector<StateBytes> StatesOf(const Graph& graph) {
+  std::vector<StateBytes> states;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (graph.value(id).kind == ValueKind::kState) {
-      bytes.push_back(AlignedBytes(KvPageBytes(graph.value(id).type)));
+    if (graph.value(id).kind != ValueKind::kState) continue;
+    const ValueType& type = graph.value(id).type;
+    if (IsSlotState(type)) {
+      states.emplace_back(AlignedBytes(StorageBytes(type, graph.bounds)), true);
+    } else {
+      states.emplace_back(AlignedBytes(KvPageBytes(type)));
     }
   }
-  return bytes;
+  return states;
 }
 
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
-                    int64_t kv_pages) {
+                    int64_t kv_pages, int32_t checkpoints) {
   PlanMemory memory;
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
@@ -79,7 +84,14 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
     }
   }
   int64_t page = 0;
-  for (int64_t bytes : StatePageBytes(last)) page += bytes;
+  for (const StateBytes& state : StatesOf(last)) {
+    if (state.by_sequence) {
+      memory.slot += state.bytes;
+      memory.slots += StatePartBytes(state.bytes, sequences + checkpoints);
+    } else {
+      page += state.bytes;
+    }
+  }
   memory.kv_per_token = page / kPageTokens;
   memory.sequences = sequences;
   memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
@@ -90,6 +102,10 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   // Prompt and text, and the prompt as it was asked.
   memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context() +
                     PrefixCache::BytesFor(kv_pages);
+  // The tokens that a checkpoint stands behind.
+  if (memory.slot > 0) {
+    memory.batching += int64_t{sizeof(int32_t)} * checkpoints * plan.context();
+  }
   memory.logits = logit_rows * plan.model.output_columns() * 4;
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;

@@ -21,6 +21,7 @@
 #include "ops/pooling.h"
 #include "passes/buffer_planner.h"
 #include "passes/pass_record.h"
+#include "runtime/cache/kv_cache.h"
 #include "text/vocabulary.pb.h"
 
 namespace weft {
@@ -116,7 +117,10 @@ struct PlanMemory {
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence
   int64_t kv = 0;              // of all pages
-  int64_t logits = 0;          // rows that a step may ask for
+  int64_t slot = 0;            // states by sequence, of one
+  // Of all sequences, and their checkpoints (engine.h).
+  int64_t slots = 0;
+  int64_t logits = 0;  // rows that a step may ask for
   // What a scheduler keeps: the sequences' tokens, which pages hold what; and
   // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
@@ -125,9 +129,9 @@ struct PlanMemory {
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + thread_scratch * threads + kv + logits + batching +
-           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
-           program;
+    return weights + arena + thread_scratch * threads + kv + slots + logits +
+           batching + choosing * std::min<int64_t>(threads, sequences) +
+           tokenizer + program;
   }
 };
 
@@ -135,12 +139,12 @@ struct PlanMemory {
 // contexts for all of them. The queue of a scheduler (scheduler.h) is not
 // counted: 4 bytes for each token of a prompt or text that waits.
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
-                    int64_t kv_pages = 0);
+                    int64_t kv_pages = 0, int32_t checkpoints = 0);
 
 // Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
 int64_t AlignedBytes(int64_t bytes);
 
-// Bytes of one page of each state, in the order of the graph's states.
-std::vector<int64_t> StatePageBytes(const Graph& graph);
+// What each state takes, in the order of the graph's states.
+std::vector<StateBytes> StatesOf(const Graph& graph);
 
 }  // namespace weft

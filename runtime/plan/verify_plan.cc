@@ -230,11 +230,8 @@ absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model) {
       DType::kF32, {Dim::Rows(), Dim::Number(model.output_columns())}, ""};
   ValueId logits = kNone;
   for (const auto& [name, id] : graph.outputs()) {
+    if (IsStateVersion(graph, id)) continue;
     const Node* producer = graph.Producer(id);
-    if (graph.value(id).kind == ValueKind::kState ||
-        (producer != nullptr && OpOf(*producer).writes_state)) {
-      continue;
-    }
     if (name != model.output() || producer == nullptr || OpOf(*producer).view ||
         !(graph.value(id).type == want)) {
       return Illegal(

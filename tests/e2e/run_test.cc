@@ -295,5 +295,48 @@ TEST(Perplexity, WindowsCountEachTokenOnce) {
   EXPECT_LT(whole["perplexity"], coarse["perplexity"]);
 }
 
+TEST(Perplexity, ComparesWithABase) {
+  const std::string text = TemporaryPath("kl.txt"),
+                    base = TemporaryPath("kl.base");
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1200));
+  WeftOut({"perplexity", "", "-f", text, "--kl-save", base});
+  const nlohmann::json same =
+      WeftJson({"perplexity", "", "-f", text, "--kl-base", base, "--json"});
+  EXPECT_GE(same["kl_mean"].get<double>(), 0.0);
+  EXPECT_LT(same["kl_mean"].get<double>(), 1e-6);
+  EXPECT_LT(same["kl_p99"].get<double>(), 1e-5);
+  EXPECT_EQ(same["same_top"], 1.0);
+  const nlohmann::json rounded =
+      WeftJson({"perplexity", "", "-f", text, "--kl-base", base, "--json",
+                "--kv-type", "q8_0"});
+  EXPECT_GT(rounded["kl_mean"], same["kl_mean"]);
+  EXPECT_GE(rounded["kl_p99"], rounded["kl_mean"]);
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1100));
+  ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", base}), 1);
+  ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", text}), 1);
+}
+
+// What the columns of inputs are worth, and types that need it.
+TEST(Imatrix, LeadsToSmallTypes) {
+  const std::string text = TemporaryPath("imatrix.txt"),
+                    part = TemporaryPath("part.gguf"),
+                    whole = TemporaryPath("imatrix.gguf"),
+                    tiny = TemporaryPath("tiny.gguf");
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 3000));
+  WeftOut({"imatrix", "", "-f", text, "-o", whole, "--chunk", "64", "--chunks",
+           "4"});
+  WeftOut({"imatrix", "", "-f", text, "-o", part, "--chunk", "64", "--chunks",
+           "2"});
+  WeftOut({"imatrix", "", "-f", text, "-o", part, "--chunk", "64", "--chunks",
+           "4", "--resume"});
+  // Sums are kept as float32 between the runs.
+  EXPECT_EQ(ReadFile(part).size(), ReadFile(whole).size());
+  ExpectError(Weft({"imatrix", "", "-f", text, "-o", part, "--chunk", "32",
+                    "--resume"}),
+              1);
+  ExpectError(Weft({"imatrix", "", "-f", text, "-o", part, "--chunk", "4000"}),
+              1);
+}
+
 }  // namespace
 }  // namespace weft

@@ -12,9 +12,9 @@ namespace {
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_NE(WeftOut({"--help"}).find("run"), std::string::npos);
   EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
-  for (const char* command :
-       {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
-        "detokenize", "bench", "synth", "quantize", "verify", "profile"}) {
+  for (const char* command : {"run", "dump", "inspect", "eval", "perplexity",
+                              "tokenize", "detokenize", "bench", "synth",
+                              "quantize", "imatrix", "verify", "profile"}) {
     EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
   }
 }

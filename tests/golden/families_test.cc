@@ -111,6 +111,48 @@ const Family kFamilies[] = {
     {"cohere2", "cohere2",
      R"("block_count": 5, "tied_output": true,
         "keys": {"attention.sliding_window": 9, "logit_scale": 0.75})"},
+    {"qwen3moe", "qwen3moe",
+     R"("key_length": 48, "keys": {"expert_count": 6, "expert_used_count": 3,
+        "expert_feed_forward_length": 64})"},
+    {"qwen3moe_joined", "qwen3moe",
+     R"("keys": {"expert_count": 6, "expert_used_count": 2},
+        "optional_tensors": ["ffn_gate_up_exps.weight"])"},
+    {"olmoe", "olmoe",
+     R"("head_count_kv": 4, "keys": {"expert_count": 8, "expert_used_count": 3,
+        "expert_feed_forward_length": 32})"},
+    {"granitemoe", "granitemoe",
+     R"("keys": {"expert_count": 6, "expert_used_count": 2,
+                 "expert_feed_forward_length": 64,
+                 "expert_shared_feed_forward_length": 96,
+                 "attention.scale": 0.125, "embedding_scale": 12,
+                 "residual_scale": 0.21, "logit_scale": 3})"},
+    {"ernie45", "ernie4_5", R"("tied_output": true, "key_length": 48)"},
+    {"ernie45_moe", "ernie4_5-moe",
+     R"("keys": {"expert_count": 6, "expert_used_count": 2,
+                 "expert_feed_forward_length": 64, "expert_shared_count": 2,
+                 "leading_dense_block_count": 1},
+        "optional_tensors": ["exp_probs_b.bias"])"},
+    {"hunyuan_dense", "hunyuan-dense", R"("tied_output": true)"},
+    {"hunyuan_moe", "hunyuan-moe",
+     R"("keys": {"expert_count": 6, "expert_used_count": 2,
+                 "expert_feed_forward_length": 64,
+                 "expert_shared_feed_forward_length": 128})"},
+    {"phimoe", "phimoe",
+     R"("keys": {"expert_count": 6, "expert_used_count": 2,
+                 "expert_feed_forward_length": 64},
+        "optional_tensors": ["output.bias"])"},
+    {"gptoss", "gpt-oss",
+     R"("block_count": 3, "key_length": 48,
+        "keys": {"expert_count": 6, "expert_used_count": 2,
+                 "expert_feed_forward_length": 64,
+                 "attention.sliding_window": 9},
+        "optional_tensors": ["ffn_gate_inp.bias", "ffn_gate_exps.bias",
+                             "ffn_up_exps.bias", "ffn_down_exps.bias"])"},
+    {"llama4", "llama4",
+     R"("block_count": 4, "keys": {"expert_count": 6, "expert_used_count": 1,
+                 "expert_feed_forward_length": 64,
+                 "interleave_moe_layer_step": 2,
+                 "attention.sliding_window": 24})"},
     {"glm4", "glm4",
      R"("rope_dimension_count": 16,
         "optional_tensors": ["attn_q.bias", "attn_k.bias", "attn_v.bias"])"},
@@ -202,11 +244,8 @@ std::string WithString(const std::string& path, const std::string& key,
   return result;
 }
 
-// The second implementation has no experts but Gemma's, and no encoders.
-bool KnowsPlainly(const std::string& architecture, const std::string& model) {
-  if (model.find("moe") != std::string::npos && architecture != "gemma4") {
-    return false;
-  }
+// The second implementation has no encoders.
+bool KnowsPlainly(const std::string& architecture) {
   return std::any_of(std::begin(kFamilies), std::end(kFamilies),
                      [&](const Family& family) {
                        return architecture == family.architecture;
@@ -220,7 +259,7 @@ TEST(PlainModelTest, AgreesWithTheGoldenModels) {
     const std::string folder = GoldenFolder(set);
     const nlohmann::json cases = ReadCases(folder);
     for (const auto& [name, model] : cases["models"].items()) {
-      if (!KnowsPlainly(model["architecture"], name)) continue;
+      if (!KnowsPlainly(model["architecture"])) continue;
       const nlohmann::json& sequence = model["sequences"][1];
       const char* const values =
           sequence.contains("truth") ? "truth" : "values";
@@ -347,11 +386,14 @@ INSTANTIATE_TEST_SUITE_P(All, FamilyTest, ::testing::ValuesIn(kFamilies),
 // The text part of models that see: that of the models that do not.
 TEST(VisionTest, TextIsThatOfTheLanguageModel) {
   const std::vector<int32_t> tokens = SomeTokens(20);
-  for (const char* name : {"qwen2", "qwen3"}) {
-    const std::string plain = Synthesize({name, name, ""}, "F32");
-    const std::string with = absl::StrCat(name, "vl");
-    const std::string seeing =
-        Synthesize({with.c_str(), with.c_str(), ""}, "F32");
+  constexpr char kMixture[] =
+      R"("keys": {"expert_count": 4, "expert_used_count": 2})";
+  for (const auto& [name, with, more] : std::vector<std::array<const char*, 3>>{
+           {"qwen2", "qwen2vl", ""},
+           {"qwen3", "qwen3vl", ""},
+           {"qwen3moe", "qwen3vlmoe", kMixture}}) {
+    const std::string plain = Synthesize({name, name, more}, "F32");
+    const std::string seeing = Synthesize({with, with, more}, "F32");
     EXPECT_TRUE(SameBits(Logits(plain, ExactCache(), tokens, 0),
                          Logits(seeing, ExactCache(), tokens, 0)))
         << name;

@@ -113,16 +113,22 @@ class Model {
     return matrix;
   }
 
-  // By `count` rows from `first` on; 0: all.
-  Row Times(const std::string& name, const Row& x, size_t first = 0,
-            size_t count = 0) {
+  Row Times(const std::string& name, const Row& x) {
+    return TimesRows(name, x, 0, Tensor(name + ".weight").rows());
+  }
+
+  // By rows [begin, begin + count) only.
+  Row TimesRows(const std::string& name, const Row& x, size_t begin,
+                size_t count) {
     const Matrix& w = Tensor(name + ".weight");
-    Row y(count == 0 ? w.rows() : count);
-    for (size_t n = 0; n < y.size(); ++n) {
+    Row y(count);
+    for (size_t n = 0; n < count; ++n) {
       for (size_t k = 0; k < x.size(); ++k) {
-        y[n] += w.numbers[(first + n) * w.columns + k] * x[k];
+        y[n] += w.numbers[(begin + n) * w.columns + k] * x[k];
       }
-      if (Has(name + ".bias")) y[n] += Tensor(name + ".bias").numbers[n];
+      if (Has(name + ".bias")) {
+        y[n] += Tensor(name + ".bias").numbers[begin + n];
+      }
     }
     return y;
   }
@@ -130,7 +136,8 @@ class Model {
   // In place, elements [begin, begin + n), weights from `at` on.
   void NormPart(const std::string& name, size_t begin, size_t n, size_t at,
                 Row* x) {
-    const bool layer = !std::isnan(Key("attention.layer_norm_epsilon"));
+    const bool layer =
+        !std::isnan(Key("attention.layer_norm_epsilon")) || name_ == "phimoe";
     double mean = 0, square = 0;
     for (size_t i = 0; i < n && layer; ++i) mean += (*x)[begin + i] / n;
     for (size_t i = 0; i < n; ++i) {
@@ -154,7 +161,8 @@ class Model {
   void NormHeads(const std::string& name, size_t head, Row* x) {
     if (!Has(name + ".weight")) return;
     const size_t weights = Tensor(name + ".weight").numbers.size();
-    const size_t part = name_ == "olmo2" ? x->size() : head;
+    const bool whole = name_ == "olmo2" || name_ == "olmoe";
+    const size_t part = whole ? x->size() : head;
     for (size_t begin = 0; begin < x->size(); begin += part) {
       NormPart(name, begin, part, weights > part ? begin : 0, x);
     }
@@ -207,6 +215,7 @@ class Model {
   // Blocks that know no positions.
   bool Turns(int block) const {
     if (name_ == "smollm3") return block % 4 != 3;
+    if (name_ == "llama4") return block % 4 != 3;
     if (name_ == "cohere2") return Slides(block);
     if (name_ == "exaone4") {
       return Slides(block) || std::isnan(Key("attention.sliding_window"));
@@ -217,6 +226,8 @@ class Model {
   void Turn(size_t position, int block, Row* x) {
     if (!Turns(block)) return;
     const bool neighbours = name_ == "llama" || name_ == "granite" ||
+                            name_ == "llama4" || name_ == "granitemoe" ||
+                            name_.rfind("ernie", 0) == 0 ||
                             name_ == "mistral3" || name_ == "smollm3" ||
                             name_ == "cohere2" || name_ == "glm4";
     const size_t half = Turned(block) / 2;
@@ -244,11 +255,16 @@ class Model {
     if (name_ == "cohere2" || name_ == "exaone4") {
       return block % 4 != 3 && !std::isnan(Key("attention.sliding_window"));
     }
+    if (name_ == "gpt-oss") return block % 2 == 0;
     return name_ == "phi3";
   }
 
   double ScoreScale(size_t position, int block) const {
-    if (name_ == "granite") return Key("attention.scale");
+    if (name_.rfind("granite", 0) == 0) return Key("attention.scale");
+    if (name_ == "llama4" && !Turns(block)) {
+      return (1 + 0.1 * std::log(1 + (position + 1) / 8192)) /
+             std::sqrt(Head(block));
+    }
     if (name_ == "gemma4") return 1;
     if (name_ == "mistral3") {
       const double original =
@@ -279,11 +295,18 @@ class Model {
         v = Has(blk + "attn_v.weight") ? Times(blk + "attn_v", x) : k;
       }
     }
-    NormHeads(blk + "attn_q_norm", head, &q);
-    Turn(position, block, &q);
+    const auto turn = [&](const char* norm, Row* x) {
+      const bool turns_first = name_.rfind("hunyuan", 0) == 0;
+      if (!turns_first) NormHeads(blk + norm, head, x);
+      Turn(position, block, x);
+      if (turns_first) NormHeads(blk + norm, head, x);
+      if (name_ == "llama4" && Turns(block) && Key("expert_count") != 128) {
+        *x = UnitHeads(*x, head);
+      }
+    };
+    turn("attn_q_norm", &q);
     if (cache == block) {
-      NormHeads(blk + "attn_k_norm", head, &k);
-      Turn(position, block, &k);
+      turn("attn_k_norm", &k);
       if (name_ == "gemma4") v = UnitHeads(v, head);
       keys_[block].push_back(k);
       values_[block].push_back(v);
@@ -291,13 +314,20 @@ class Model {
     const double cap = Key("attn_logit_softcapping", 0);
     const size_t window =
         Slides(block) ? Key("attention.sliding_window", 1e9) : 1e9;
+    const double chunk = name_ == "llama4" && Turns(block)
+                             ? Key("attention.sliding_window", 8192)
+                             : 1e9;
     Row mixed(heads * head);
     for (size_t h = 0; h < heads; ++h) {
       const size_t at = h / (heads / kv_heads) * head;
       Row weights(position + 1);
       double sum = 0;
+      if (Has(blk + "attn_sinks.weight")) {
+        sum = std::exp(Tensor(blk + "attn_sinks.weight").numbers[h]);
+      }
       for (size_t p = 0; p <= position; ++p) {
         if (position - p >= window) continue;
+        if (std::floor(position / chunk) != std::floor(p / chunk)) continue;
         double score = 0;
         for (size_t i = 0; i < head; ++i) {
           score += q[h * head + i] * keys_[cache][p][at + i];
@@ -346,6 +376,7 @@ class Model {
   }
 
   Row FeedForward(const std::string& blk, const Row& x) {
+    if (Has(blk + "ffn_gate_inp.weight") && !gemma_) return Mixture(blk, x);
     Row up = Times(blk + "ffn_up", x);
     if (name_ == "gpt2") {
       for (double& e : up) e = Activate(e);
@@ -361,7 +392,7 @@ class Model {
   }
 
   // Gemma 4's, beside the network.
-  Row Experts(const std::string& blk, const Row& x) {
+  Row GemmaExperts(const std::string& blk, const Row& x) {
     Row routed = UnitHeads(x, x.size());
     const Row& scale = Tensor(blk + "ffn_gate_inp.scale").numbers;
     for (size_t i = 0; i < routed.size(); ++i) {
@@ -376,23 +407,133 @@ class Model {
     order.resize(Key("expert_used_count"));
     double sum = 0;
     for (size_t e : order) sum += p[e];
-    const size_t f = Key("expert_feed_forward_length");
     const Row normed = Norm(blk + "pre_ffw_norm_2", x);
     Row result(x.size());
     for (size_t e : order) {
-      const Row both =
-          Times(blk + "ffn_gate_up_exps", normed, e * 2 * f, 2 * f);
-      Row hidden(f);
-      for (size_t i = 0; i < f; ++i) {
-        hidden[i] = Activate(both[i]) * both[f + i];
-      }
-      const Row y =
-          Times(blk + "ffn_down_exps", hidden, e * x.size(), x.size());
+      const Row y = Expert(blk, e, normed);
       const double weight =
           p[e] / sum * Tensor(blk + "ffn_down_exps.scale").numbers[e];
       for (size_t i = 0; i < y.size(); ++i) result[i] += weight * y[i];
     }
     return result;
+  }
+
+  // Gate and up of an expert, and what it makes of x.
+  Row Expert(const std::string& blk, size_t e, const Row& x) {
+    const size_t n = Key("expert_count");
+    Row gate, up;
+    if (Has(blk + "ffn_gate_up_exps.weight")) {
+      const std::string both = blk + "ffn_gate_up_exps";
+      const size_t f = Tensor(both + ".weight").rows() / n / 2;
+      gate = TimesRows(both, x, 2 * e * f, f);
+      up = TimesRows(both, x, (2 * e + 1) * f, f);
+    } else {
+      const size_t f = Tensor(blk + "ffn_up_exps.weight").rows() / n;
+      gate = TimesRows(blk + "ffn_gate_exps", x, e * f, f);
+      up = TimesRows(blk + "ffn_up_exps", x, e * f, f);
+    }
+    for (size_t i = 0; i < up.size(); ++i) {
+      if (name_ == "gpt-oss") {
+        const double g = std::min(gate[i], 7.0);
+        up[i] =
+            g / (1 + std::exp(-1.702 * g)) * (std::clamp(up[i], -7.0, 7.0) + 1);
+      } else {
+        up[i] *= Activate(gate[i]);
+      }
+    }
+    return TimesRows(blk + "ffn_down_exps", up, e * d_, d_);
+  }
+
+  // Places and weights of the chosen, by their scores.
+  std::vector<std::pair<size_t, double>> Choose(const std::string& blk,
+                                                const Row& logits) {
+    const size_t n = logits.size();
+    const size_t used = Key("expert_used_count");
+    const bool sigmoid = Key("expert_gating_func", 1) == 2;
+    const bool after =
+        name_ == "gpt-oss" || name_ == "llama4" || name_ == "phimoe";
+    Row scores = logits;
+    double sum = 0;
+    for (double logit : logits) sum += std::exp(logit);
+    for (double& score : scores) {
+      if (sigmoid) score = 1 / (1 + std::exp(-score));
+      if (!sigmoid && !after) score = std::exp(score) / sum;
+    }
+    Row by = scores;
+    if (Has(blk + "exp_probs_b.bias")) {
+      for (size_t e = 0; e < n; ++e) {
+        by[e] += Tensor(blk + "exp_probs_b.bias").numbers[e];
+      }
+    }
+    const size_t groups = std::max(1.0, Key("expert_group_count", 1));
+    const size_t size = n / groups;
+    std::vector<std::pair<double, size_t>> best;
+    for (size_t g = 0; g < groups; ++g) {
+      Row group(by.begin() + g * size, by.begin() + (g + 1) * size);
+      std::sort(group.rbegin(), group.rend());
+      best.push_back({group[0] + (size > 1 ? group[1] : 0), g});
+    }
+    std::sort(best.rbegin(), best.rend());
+    for (size_t g = Key("expert_group_used_count", groups); g < groups; ++g) {
+      std::fill_n(by.begin() + best[g].second * size, size, -1e300);
+    }
+    std::vector<std::pair<size_t, double>> chosen;
+    sum = 0;
+    for (size_t i = 0; i < used; ++i) {
+      const size_t e = std::max_element(by.begin(), by.end()) - by.begin();
+      double weight = scores[e];
+      if (name_ == "gpt-oss") weight = std::exp(weight);
+      if (name_ == "llama4") weight = 1 / (1 + std::exp(-weight));
+      if (name_ == "phimoe") {
+        double near = 0;
+        for (size_t o = 0; o < n; ++o) {
+          if (by[o] == -1e300) continue;
+          const double gap = (scores[e] - scores[o]) /
+                             std::max(std::fabs(scores[o]), scores[e]);
+          if (!(gap > 0.02)) near += std::exp(scores[o] - scores[e]);
+        }
+        weight = 1 / near;
+      }
+      by[e] = -1e300;
+      chosen.push_back({e, weight});
+      sum += weight;
+    }
+    bool divides = name_ == "gpt-oss";
+    for (const char* family : {"llama", "qwen3moe", "qwen3vlmoe", "granitemoe",
+                               "ernie4_5-moe", "hunyuan-moe", "gpt-oss"}) {
+      divides |= name_ == family;
+    }
+    divides = Key("expert_weights_norm", divides) != 0;
+    for (auto& [e, weight] : chosen) {
+      if (divides) weight /= sum;
+      weight *= Key("expert_weights_scale", 1);
+    }
+    return chosen;
+  }
+
+  Row Mixture(const std::string& blk, const Row& x) {
+    Row y(x.size());
+    for (const auto& [e, weight] :
+         Choose(blk, Times(blk + "ffn_gate_inp", x))) {
+      Row in = x;
+      const bool before = name_ == "llama4";
+      for (double& number : in) number *= before ? weight : 1;
+      const Row out = Expert(blk, e, in);
+      for (size_t i = 0; i < y.size(); ++i) {
+        y[i] += (before ? 1 : weight) * out[i];
+      }
+    }
+    if (!Has(blk + "ffn_up_shexp.weight")) return y;
+    Row up = Times(blk + "ffn_up_shexp", x);
+    const Row gate = Times(blk + "ffn_gate_shexp", x);
+    for (size_t i = 0; i < up.size(); ++i) up[i] *= Activate(gate[i]);
+    const Row out = Times(blk + "ffn_down_shexp", up);
+    double share = 1;
+    if (Has(blk + "ffn_gate_inp_shexp.weight")) {
+      share = 1 / (1 + std::exp(-Times(blk + "ffn_gate_inp_shexp", x)[0]));
+    }
+    for (size_t i = 0; i < y.size(); ++i) y[i] += share * out[i];
+    return y;
   }
 
   // Adds what a part of a block gives, through the norm behind it.
@@ -442,19 +583,19 @@ class Model {
     for (int block = 0; block < blocks_; ++block) {
       const std::string blk = absl::StrCat("blk.", block, ".");
       // The name that these files have for the norm before the network.
-      const bool seed_oss = name_ == "seed_oss";
+      const bool misnamed = name_ == "seed_oss" || name_ == "gpt-oss";
       const Row before =
           Has(blk + "attn_norm.weight") ? Norm(blk + "attn_norm", x) : x;
-      AddTo(&x, seed_oss ? "" : blk + "post_attention_norm",
+      AddTo(&x, misnamed ? "" : blk + "post_attention_norm",
             Attention(block, position, before));
       Row between = before;  // of the parallel residual
       if (Has(blk + "ffn_norm.weight")) between = Norm(blk + "ffn_norm", x);
-      if (seed_oss) between = Norm(blk + "post_attention_norm", x);
+      if (misnamed) between = Norm(blk + "post_attention_norm", x);
       if (name_ == "olmo2" || name_ == "exaone4") between = x;
       Row fed = FeedForward(blk, between);
-      if (Has(blk + "ffn_gate_inp.weight")) {
+      if (Has(blk + "ffn_gate_inp.weight") && gemma_) {
         fed = Norm(blk + "post_ffw_norm_1", fed);
-        const Row chosen = Norm(blk + "post_ffw_norm_2", Experts(blk, x));
+        const Row chosen = Norm(blk + "post_ffw_norm_2", GemmaExperts(blk, x));
         for (size_t i = 0; i < fed.size(); ++i) fed[i] += chosen[i];
       }
       AddTo(&x, blk + "post_ffw_norm", fed);

@@ -668,6 +668,63 @@ TEST(ModelConfig, HandledExpertsAreRead) {
               HasSubstr("expert_count is 1025"));
 }
 
+TEST(ModelConfig, HandledRoutersAreRead) {
+  ModelTraits traits;
+  traits.handled_keys = {"expert_count",
+                         "expert_gating_func",
+                         "expert_group_count",
+                         "expert_weights_scale",
+                         "leading_dense_block_count",
+                         "interleave_moe_layer_step"};
+  const auto with = [&](const std::function<void(GgufWriter*)>& change) {
+    return Read(
+        [&](GgufWriter* writer) {
+          writer->SetUint32("llama.expert_count", 8);
+          writer->SetUint32("llama.expert_used_count", 3);
+          change(writer);
+        },
+        traits);
+  };
+  auto config = with([](GgufWriter*) {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->expert_gating, ModelConfig::Gating::kUnset);
+  EXPECT_EQ(config->expert_weights_scale, 1);
+  EXPECT_EQ(config->expert_group_count, 1);
+  EXPECT_EQ(config->expert_group_used_count, 1);
+  EXPECT_TRUE(config->HasExperts(0));
+  config = with([](GgufWriter* w) {
+    w->SetUint32("llama.expert_gating_func", 2);
+    w->SetFloat32("llama.expert_weights_scale", 2.5f);
+    w->SetUint32("llama.expert_group_count", 4);
+    w->SetUint32("llama.expert_group_used_count", 2);
+    w->SetUint32("llama.expert_shared_count", 2);
+    w->SetUint32("llama.leading_dense_block_count", 1);
+    w->SetUint32("llama.interleave_moe_layer_step", 2);
+  });
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->expert_gating, ModelConfig::Gating::kSigmoid);
+  EXPECT_EQ(config->expert_weights_scale, 2.5f);
+  EXPECT_EQ(config->expert_group_count, 4);
+  EXPECT_EQ(config->expert_group_used_count, 2);
+  EXPECT_EQ(config->expert_shared_count, 2);
+  EXPECT_FALSE(config->HasExperts(0));
+  EXPECT_TRUE(config->HasExperts(1));
+  EXPECT_FALSE(config->HasExperts(2));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_group_count", 3);
+              })),
+              HasSubstr("expert_group_count is 3"));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_group_count", 4);
+                w->SetUint32("llama.expert_group_used_count", 1);
+              })),
+              HasSubstr("expert_group_used_count is 1"));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_gating_func", 4);
+              })),
+              HasSubstr("expert_gating_func is 4"));
+}
+
 TEST(ModelConfig, EncodersLookBothWaysAndHavePooling) {
   ModelTraits traits;
   traits.encoder = true;

@@ -118,6 +118,13 @@ class DescribedTensors : public TensorSource {
     }
     return static_cast<const GgufTensor*>(nullptr);
   }
+  bool Has(absl::string_view name) const override {
+    for (const std::string& end : optional_) {
+      if (absl::EndsWith(name, end)) return true;
+    }
+    return false;
+  }
+  void LeaveOut(absl::string_view) override {}
   absl::Status CheckAllUsed() const override { return absl::OkStatus(); }
 
  private:

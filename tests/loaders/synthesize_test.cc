@@ -194,13 +194,15 @@ TEST(FindModelShape, KnowsPublishedModels) {
 // Parameters as their publishers count them.
 TEST(SynthesizeModel, PublishedShapesHaveTheirNumberOfParameters) {
   const std::pair<const char*, double> millions[] = {
-      {"tinyllama-1.1b", 1100},    {"qwen2-0.5b", 494},
-      {"qwen3-0.6b", 596},         {"gpt2-124m", 124.4},
-      {"gemma-2b", 2506},          {"gemma2-2b", 2614},
-      {"gemma3-1b", 1000},         {"phi3-mini", 3821},
-      {"stablelm-2-1.6b", 1644},   {"granite-3-2b", 2534},
-      {"olmo2-1b", 1485},          {"bert-base", 108.9},
-      {"qwen1.5-moe-a2.7b", 14316}};
+      {"tinyllama-1.1b", 1100},     {"qwen2-0.5b", 494},
+      {"qwen3-0.6b", 596},          {"gpt2-124m", 124.4},
+      {"gemma-2b", 2506},           {"gemma2-2b", 2614},
+      {"gemma3-1b", 1000},          {"phi3-mini", 3821},
+      {"stablelm-2-1.6b", 1644},    {"granite-3-2b", 2534},
+      {"olmo2-1b", 1485},           {"bert-base", 108.9},
+      {"qwen1.5-moe-a2.7b", 14316}, {"qwen3-30b-a3b", 30532},
+      {"gpt-oss-20b", 20915},       {"olmoe-1b-7b", 6919},
+      {"phi-3.5-moe", 41873}};
   for (const auto& [name, count] : millions) {
     SynthesizeOptions options;
     options.shape = name;
@@ -210,6 +212,24 @@ TEST(SynthesizeModel, PublishedShapesHaveTheirNumberOfParameters) {
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_NEAR(report->parameters / 1e6, count, 0.005 * count) << name;
   }
+}
+
+TEST(SynthesizeModel, TakesFewerBlocksOfAShape) {
+  SynthesizeOptions options;
+  options.shape = "qwen3-30b-a3b";
+  options.type = "Q4_K_M";
+  options.hollow = true;
+  options.blocks = 2;
+  const std::string path = TempPath("fewer.gguf");
+  ASSERT_TRUE(SynthesizeModel(options, path).ok());
+  const auto file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*file->GetUint("qwen3moe.block_count"), 2u);
+  EXPECT_NE(file->FindTensor("blk.1.ffn_down_exps.weight"), nullptr);
+  EXPECT_EQ(file->FindTensor("blk.2.ffn_down_exps.weight"), nullptr);
+  options.blocks = 49;
+  EXPECT_THAT(SynthesizeModel(options, path).status().message(),
+              testing::HasSubstr("has 1 to 48"));
 }
 
 TEST(SynthesizeModel, WritesKeysAndOptionalTensors) {

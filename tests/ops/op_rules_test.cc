@@ -33,6 +33,12 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   %6 = state keys f16[S,2,32]{keys}
   %7 = state values f16[S,2,32]{values}
   %8 = input attention f32[T,4,S]
+  %10 = state window f32[3,64]{window}
+  %11 = state matrices f32[8,8,8]{matrices}
+  %12 = state channels f32[1,16,64]{matrices}
+  %13 = input b f32[T,16]
+  $taps = weight f32[4,64]
+  $a = weight f32[16,64]
   %90, %91 = top_k(%4) k=3 normalize=1 i32[T,3], f32[T,3]
 )";
 
@@ -96,6 +102,21 @@ const char* const kLegal[] = {
     "%9 = fused_matmul(%3, $w) epilogue=\"clamped_gate\" limit=7.0 slope=1.5 "
     "f32[T,32]",
     "%9 = weighted_sum(%3, %3) f32[T,1]",
+    "%9 = l2_norm(%3) eps=1e-06 heads=8 f32[T,64]",
+    "%9 = softplus(%3) f32[T,64]",
+    "%9 = relu(%3) f32[T,64]",
+    "%20, %21 = short_conv(%10, %3, $taps, %1, %2) f32[3,64]{window}, "
+    "f32[T,64]",
+    "%20, %21 = short_conv(%10, %3, $taps, %1, %2, $v64) activation=\"silu\" "
+    "f32[3,64]{window}, f32[T,64]",
+    "%20, %21 = delta_rule(%11, %4, %4, %3, %4, %4, %1, %2) "
+    "key_heads=\"tiled\" scale=0.5 f32[8,8,8]{matrices}, f32[T,64]",
+    "%20, %21 = delta_rule(%11, %3, %3, %3, %3, %4, %1, %2) "
+    "key_heads=\"grouped\" scale=1.0 f32[8,8,8]{matrices}, f32[T,64]",
+    "%20, %21 = selective_scan(%11, %3, %4, %4, %4, $v8, $v8, %1, %2) "
+    "f32[8,8,8]{matrices}, f32[T,64]",
+    "%20, %21 = selective_scan(%12, %3, %13, %13, %3, $a, $v64, %1, %2) "
+    "f32[1,16,64]{matrices}, f32[T,64]",
     "%9 = quantize_rows(%3) q8r[T,64]",
     "%9 = rms_norm_quantize(%3, $v64) eps=1e-05 q8r[T,64]",
     "%9 = layer_norm_quantize(%3, $v64, $v64) eps=1e-05 q8r[T,64]",
@@ -359,7 +380,7 @@ const Case kWrong[] = {
      "concat_rows operand 1: want a weight row after row"},
     {"%9 = interleave_rows($q, $q96) q4_0[160,64]",
      "interleave_rows wants two halves alike"},
-    {"%9 = interleave_rows($v64) f32[64]",
+    {"%9 = interleave_rows($v8) f32[8]",
      "interleave_rows wants two halves alike"},
     {"%9 = pack_weight($q) layout=\"heap\" q4_0[64,64]{heap}",
      "pack_weight: no layout 'heap' for q4_0[64,64]"},

@@ -353,6 +353,119 @@ TEST(ReferenceTest, ActivationsAtKnownPoints) {
              {0, 0.731058579f, 3.523188312f, 0.268941421f});
 }
 
+TEST(ReferenceTest, SoftplusIsLinearAboveAndNothingBelow) {
+  ExpectNear(Unary("softplus(%0)", {0, 100, -100, 1}),
+             {0.693147181f, 100, 0, 1.31326169f});
+}
+
+TEST(ReferenceTest, L2NormMakesLengthsOneButOfShortRows) {
+  ExpectNear(Unary("l2_norm(%0) eps=1.0", {3, 4, 0.3f, 0.4f}),
+             {0.6f, 0.8f, 0.3f, 0.4f});
+  ExpectNear(Unary("l2_norm(%0) eps=1e-06 heads=2", {3, -4, 2, 0}),
+             {1, -1, 1, 0});
+}
+
+// Tokens of one sequence from its beginning on.
+ReferenceRun& FromTheBeginning(ReferenceRun& run) {
+  return run.Set<int32_t>("positions", {0, 1}).Set<int32_t>("sequence", {0, 0});
+}
+
+constexpr char kTokens[] = R"(
+    %0 = input positions i32[T]
+    %1 = input sequence i32[T]
+)";
+
+TEST(ReferenceTest, ShortConvLooksBackAndKeepsTheLastRows) {
+  ReferenceRun run(std::string(kTokens) + R"(
+    $taps = weight f32[2,2]
+    $bias = weight f32[2]
+    %2 = input x f32[T,2]
+    %3 = state window f32[1,2]{window}
+    %4, %5 = short_conv(%3, %2, $taps, %0, %1, $bias) f32[1,2]{window}, f32[T,2]
+    output state = %4
+    output y = %5)",
+                   kBounds);
+  EXPECT_THAT(FromTheBeginning(run)
+                  .Set<float>("taps", {1, 10, 2, 20})
+                  .Set<float>("bias", {0, 1000})
+                  .Set<float>("x", {1, 2, 3, 4})
+                  .Run("y"),
+              ElementsAre(2, 1040, 7, 1100));
+  Floats window(2);
+  std::memcpy(window.data(), run.States()["window"].data(), 8);
+  EXPECT_THAT(window, ElementsAre(3, 4));
+}
+
+TEST(ReferenceTest, DeltaRuleAddsWhatTheDecayedStateDoesNotPredict) {
+  ReferenceRun run(std::string(kTokens) + R"(
+    %2 = input q f32[T,1]
+    %3 = input k f32[T,1]
+    %4 = input v f32[T,1]
+    %5 = input decay f32[T,1]
+    %6 = input beta f32[T,1]
+    %7 = state matrices f32[1,1,1]{matrices}
+    %8, %9 = delta_rule(%7, %2, %3, %4, %5, %6, %0, %1) key_heads="grouped" scale=2.0 f32[1,1,1]{matrices}, f32[T,1]
+    output state = %8
+    output y = %9)",
+                   kBounds);
+  // 4; half of it is 2, and half of what is missing to 10 makes it 6.
+  ExpectNear(FromTheBeginning(run)
+                 .Set<float>("q", {1, 1})
+                 .Set<float>("k", {1, 1})
+                 .Set<float>("v", {4, 10})
+                 .Set<float>("decay", {-5, -0.693147181f})
+                 .Set<float>("beta", {1, 0.5f})
+                 .Run("y"),
+             {8, 12});
+}
+
+TEST(ReferenceTest, DeltaRuleReadsKeysByGroupOrInTurns) {
+  for (const bool tiled : {false, true}) {
+    ReferenceRun run(std::string(kTokens) + R"(
+    %2 = input q f32[T,2]
+    %3 = input v f32[T,4]
+    %4 = input decay f32[T,4]
+    %5 = state matrices f32[4,1,1]{matrices}
+    %6, %7 = delta_rule(%5, %2, %2, %3, %4, %4, %0, %1) key_heads=")" +
+                         (tiled ? "tiled" : "grouped") +
+                         R"(" scale=1.0 f32[4,1,1]{matrices}, f32[T,4]
+    output state = %6
+    output y = %7)",
+                     kBounds);
+    const Floats y = FromTheBeginning(run)
+                         .Set<float>("q", {2, 3, 0, 0})
+                         .Set<float>("v", {1, 1, 1, 1, 0, 0, 0, 0})
+                         .Set<float>("decay", {1, 1, 1, 1, 0, 0, 0, 0})
+                         .Run("y");
+    // beta v k q of heads with keys 2 and 3.
+    ExpectNear(y, tiled ? Floats{4, 9, 4, 9, 0, 0, 0, 0}
+                        : Floats{4, 4, 9, 9, 0, 0, 0, 0});
+  }
+}
+
+TEST(ReferenceTest, SelectiveScanForgetsByItsStep) {
+  ReferenceRun run(std::string(kTokens) + R"(
+    $a = weight f32[1]
+    $d = weight f32[1]
+    %2 = input x f32[T,1]
+    %3 = input b f32[T,1]
+    %4 = input dt f32[T,1]
+    %5 = state matrices f32[1,1,1]{matrices}
+    %6, %7 = selective_scan(%5, %2, %3, %3, %4, $a, $d, %0, %1) f32[1,1,1]{matrices}, f32[T,1]
+    output state = %6
+    output y = %7)",
+                   kBounds);
+  // 2 * 4 and the skip; two halves of that and 2 * 10.
+  ExpectNear(FromTheBeginning(run)
+                 .Set<float>("a", {-0.693147181f})
+                 .Set<float>("d", {3})
+                 .Set<float>("x", {4, 10})
+                 .Set<float>("b", {1, 1})
+                 .Set<float>("dt", {2, 2})
+                 .Run("y"),
+             {8 + 12, 2 + 20 + 30});
+}
+
 TEST(ReferenceTest, SoftmaxSumsToOneAndDoesNotOverflow) {
   const float ln3 = std::log(3.0f);
   ExpectNear(Unary("softmax(%0)", {0, ln3, 1000, 1000}),

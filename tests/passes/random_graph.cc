@@ -207,23 +207,61 @@ class Maker {
     const int64_t outputs = AnyWidth();
     const ValueId scores = Linear(x, experts);
     Named();
-    const Chosen chosen = build_.TopK(
-        Chance(80) ? build_.Softmax(scores) : scores,
-        Chance(30) ? Vector(experts) : kNone, TopKAttributes{used, Chance(50)});
+    TopKAttributes choice;
+    choice.k = used;
+    choice.normalize = Chance(50);
+    if (experts % 2 == 0 && used <= experts / 2 && Chance(30)) {
+      choice.groups = 2;
+      choice.group_best = 1 + Below(static_cast<int>(experts / 2));
+    }
+    Chosen chosen = build_.TopK(Chance(80) ? build_.Softmax(scores) : scores,
+                                Chance(30) ? Vector(experts) : kNone, choice);
+    if (Chance(20)) chosen.weights = build_.Softmax(chosen.weights);
+    if (Chance(20)) {
+      chosen.weights = build_.ExpertMul(chosen.weights, Vector(experts),
+                                        chosen.ids, experts);
+    }
+    const bool biases = Chance(30);
     const auto product = [&](ValueId from, int64_t rows, int64_t columns,
                              const DType* like = nullptr) {
       const ValueId weight = Weight(experts * rows, columns, like);
       Named();
       return build_.ExpertMatmul(from, weight, chosen.ids, experts);
     };
-    const ValueId gate = product(x, hidden, Width(x));
-    const DType type =
-        graph_.value(graph_.Producer(gate)->inputs[1]).type.dtype;
-    const ValueId up =
-        product(x, hidden, Width(x), Chance(85) ? &type : nullptr);
+    const auto biased = [&](ValueId y) {
+      if (!biases) return y;
+      const ValueId bias = Vector(experts * Width(y) / used);
+      Named();
+      return build_.ExpertAdd(y, bias, chosen.ids, experts);
+    };
+    ValueId gate, up;
+    if (Chance(20)) {
+      // Both in one weight, half of each expert's rows for each.
+      const ValueId both = Weight(experts * 2 * hidden, Width(x));
+      const auto half = [&](int64_t begin) {
+        Named();
+        const ValueId rows = build_.SliceRows(both, experts, begin, hidden);
+        Named();
+        return build_.ExpertMatmul(x, rows, chosen.ids, experts);
+      };
+      gate = biased(half(0));
+      up = biased(half(hidden));
+    } else {
+      gate = product(x, hidden, Width(x));
+      const DType type =
+          graph_.value(graph_.Producer(gate)->inputs[1]).type.dtype;
+      gate = biased(gate);
+      up = biased(product(x, hidden, Width(x), Chance(85) ? &type : nullptr));
+    }
     Named();
-    const ValueId joined = build_.Mul(build_.Silu(gate), up);
-    const ValueId down = product(joined, outputs, hidden);
+    const int activation = Below(4);
+    const ValueId joined =
+        activation == 0 ? build_.Node(kClampedGateOp, {gate, up},
+                                      ClampedGateAttributes{0.5, 1.5})
+        : activation == 1
+            ? build_.Mul(build_.Gelu(gate, GeluApproximation::kTanh), up)
+            : build_.Mul(build_.Silu(gate), up);
+    const ValueId down = biased(product(joined, outputs, hidden));
     Named();
     ValueId y = build_.WeightedSum(down, chosen.weights);
     if (Chance(30)) {
@@ -295,6 +333,7 @@ class Maker {
     options.scale = 1 / std::sqrt(static_cast<double>(key_dim));
     if (Chance(30)) options.window = 1 + Below(kContext);
     if (Chance(20)) options.softcap = 2;
+    if (Chance(20)) options.chunk = 1 + Below(kContext);
     if (Chance(20)) {
       options.temperature = 0.3;
       options.temperature_period = 1 + Below(8);
@@ -303,7 +342,8 @@ class Maker {
     const ValueId scores =
         build_.AttentionScores(q, keys, positions_, sequence_, options);
     Named();
-    const ValueId probabilities = build_.Softmax(scores);
+    const ValueId probabilities =
+        build_.Softmax(scores, Chance(20) ? Vector(heads) : kNone);
     if (Chance(8)) {
       // Behind the scores, before the values are read.
       Named();

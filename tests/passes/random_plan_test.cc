@@ -64,7 +64,7 @@ CompileOptions Options(std::vector<int64_t> buckets = {16},
 
 std::unique_ptr<KvCache> MakeCache(const Plan& plan, int64_t tokens) {
   KvCacheShape shape;
-  shape.page_bytes = StatePageBytes(plan.buckets[0]);
+  shape.states = StatesOf(plan.buckets[0]);
   shape.pages = 4;
   shape.slots = 2;
   shape.pages_per_sequence = 2;

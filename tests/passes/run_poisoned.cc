@@ -179,10 +179,12 @@ std::map<std::string, std::vector<uint8_t>> RunPoisoned(const Graph& graph,
 }
 
 void PoisonPages(const KvCache& cache, const Graph& graph) {
-  const std::vector<int64_t> page_bytes = StatePageBytes(graph);
+  const std::vector<StateBytes> states = StatesOf(graph);
   for (size_t i = 0; i < cache.states().size(); ++i) {
-    std::memset(cache.states()[i].pages, kPoison,
-                page_bytes[i] * cache.pool().pages());
+    std::memset(
+        cache.states()[i].pages, kPoison,
+        states[i].bytes * (states[i].by_sequence ? cache.pool().slots()
+                                                 : cache.pool().pages()));
   }
 }
 

@@ -1,11 +1,12 @@
 // Attention over the paged KV cache, fused and as its three primitives.
 //
 // Row t attends to positions 0 .. positions[t] of its sequence, or the last
-// `window` of them:
+// `window` of them, or those of its own chunk:
 //   score[p] = scale * sum over d of q[d] * k[p, d]
 //   with a softcap: score[p] = softcap * tanh(score[p] / softcap)
 //   with a temperature: q is multiplied by a number that grows with the row's
 //   position, and rounded, first
+//   with sinks: one more score of each head, in softmax's sum only
 //   y = sum over p of softmax(score)[p] * v[p]
 // Query head h reads KV head h / (heads / kv_heads).
 //
@@ -55,6 +56,8 @@ struct AttentionArgs {
   double temperature = 0;
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
+  int64_t chunk = 0;             // 0: all
+  const float* sinks = nullptr;  // fused: [heads]
 };
 
 // Rows of one block: up to 96 query rows share each key and value that is read.

@@ -24,6 +24,7 @@ AttentionArgs ScoresSizesOf(const NodeView& view) {
   args.scale = static_cast<float>(attention.scale);
   args.window = attention.window;
   args.softcap = static_cast<float>(attention.softcap);
+  args.chunk = attention.chunk;
   args.temperature = attention.temperature;
   args.temperature_period = attention.temperature_period;
   args.temperature_offset = attention.temperature_offset;
@@ -78,7 +79,8 @@ class AttentionNode : public Kernel {
 class FusedNode : public AttentionNode {
  public:
   FusedNode(const NodeView& view, const AttentionKernel& kernel)
-      : AttentionNode(SizesOf(view), kernel) {}
+      : AttentionNode(SizesOf(view), kernel),
+        has_sinks_(view.node.inputs.size() > 5) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
@@ -92,8 +94,14 @@ class FusedNode : public AttentionNode {
     args->keys = call.inputs[1].state;
     args->values = call.inputs[2].state;
     SetRows(call.inputs + 3, args);
+    if (has_sinks_) {
+      args->sinks = static_cast<const float*>(call.inputs[5].data);
+    }
     SetResult(call.outputs[0], args);
   }
+
+ private:
+  const bool has_sinks_;
 };
 
 class ScoresNode : public AttentionNode {

@@ -23,6 +23,7 @@ void FusedRun(const Run& run) {
   Products::PackQueries(run);
   ClearOutputs(run);
   ClearSums(run);
+  if (run.args->sinks != nullptr) BeginWithSinks(run, scale);
   for (int64_t page = run.first_page; page < run.pages; ++page) {
     const Products products(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {

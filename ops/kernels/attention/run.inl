@@ -49,8 +49,14 @@ WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
 
 // The first position that a row at `position` sees.
 WEFT_INLINE int64_t WindowBegin(const AttentionArgs& args, int64_t position) {
-  return args.window > 0 && position >= args.window ? position + 1 - args.window
-                                                    : 0;
+  int64_t first = args.window > 0 && position >= args.window
+                      ? position + 1 - args.window
+                      : 0;
+  if (args.chunk > 0) {
+    const int64_t chunk = position / args.chunk * args.chunk;
+    if (chunk > first) first = chunk;
+  }
+  return first;
 }
 
 // The key of the page that stands at `position`; 0 or 64 where none does.
@@ -152,8 +158,8 @@ WEFT_INLINE float Temperature(const Run& run, int64_t row) {
   const int64_t periods =
       (run.position[row] + args.temperature_offset) / args.temperature_period;
   return static_cast<float>(
-      1.0 + args.temperature *
-                __builtin_log(1.0 + static_cast<double>(periods)));
+      1.0 +
+      args.temperature * __builtin_log(1.0 + static_cast<double>(periods)));
 }
 
 WEFT_INLINE void PackQueries(const Run& run) {
@@ -184,6 +190,18 @@ WEFT_INLINE void ClearSums(const Run& run) {
     run.maximum[r] = kNoMaximum;
   }
   for (int i = 0; i < 16; ++i) run.maximum[run.rows + i] = 0.0f;
+}
+
+// Rows begin with their head's sink, as if it were the score of a key whose
+// value is 0. `scale` makes powers of two of scores.
+WEFT_INLINE void BeginWithSinks(const Run& run, float scale) {
+  for (int64_t r = 0; r < run.rows; ++r) {
+    const float score = run.args->sinks[HeadOf(run, r)] * kLog2E / scale;
+    run.maximum[r] = score < kNoMaximum    ? kNoMaximum
+                     : score > -kNoMaximum ? -kNoMaximum
+                                           : score;
+    run.sum[r * 16] = 1.0f;
+  }
 }
 
 // y = out / the row's sum, if there are sums.

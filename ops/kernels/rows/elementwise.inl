@@ -115,8 +115,12 @@ void Softmax(const UnaryArgs& args, int64_t begin, int64_t end) {
           Select(LanesBelow(lanes), LoadLanes(x + i, lanes), lowest);
       largest = Max(v, largest);
     });
+    const bool sinks = args.sinks != nullptr;
+    const F32x16 sink = Splat(sinks ? args.sinks[row % args.heads] : 0.0f);
+    if (sinks) largest = Max(sink, largest);
     const F32x16 maximum = Splat(ReduceMax(largest));
     F32x16 sum = {};
+    if (sinks) sum = Select(LanesBelow(1), Exp(sink - maximum), F32x16{});
     ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
       const F32x16 e = Exp(LoadLanes(x + i, lanes) - maximum);
       sum = sum + Select(LanesBelow(lanes), e, F32x16{});
@@ -132,6 +136,32 @@ void Softmax(const UnaryArgs& args, int64_t begin, int64_t end) {
 void SigmoidRows(const UnaryArgs& args, int64_t begin, int64_t end) {
   Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
     return Splat(1.0f) / (Splat(1.0f) + Exp(-x));
+  });
+}
+
+void ReluRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    return Select(Less(x, F32x16{}), F32x16{}, x);
+  });
+}
+
+// ln(1 + e^x) = max(x, 0) + ln(1 + u) with u = e^-|x|, and ln(1 + u) is twice
+// the inverse hyperbolic tangent of s = u / (2 + u), at most 1/3: eight terms
+// of its series.
+void SoftplusRows(const UnaryArgs& args, int64_t begin, int64_t end) {
+  Unary(args, begin, end, [](F32x16 x) WEFT_LAMBDA {
+    const F32x16 u = Exp(-Absolute(x));
+    const F32x16 s = u / (Splat(2.0f) + u);
+    const F32x16 square = s * s;
+    F32x16 p = Splat(1.0f / 15.0f);
+    p = MultiplyAdd(p, square, Splat(1.0f / 13.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 11.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 9.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 7.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 5.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f / 3.0f));
+    p = MultiplyAdd(p, square, Splat(1.0f));
+    return Max(x, F32x16{}) + Splat(2.0f) * s * p;
   });
 }
 
@@ -170,6 +200,7 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
 constexpr UnaryKernel kUnaryKernels[] = {
     {"scale", Scale},           {"softcap", Softcap},
     {"silu", SiluRows},         {"sigmoid", SigmoidRows},
+    {"softplus", SoftplusRows}, {"relu", ReluRows},
     {"gelu", GeluRows, "none"}, {"gelu", GeluTanhRows, "tanh"},
 };
 

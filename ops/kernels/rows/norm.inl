@@ -1,4 +1,4 @@
-// RMSNorm, LayerNorm and quantisation of rows.
+// RMSNorm, LayerNorm, L2 norm and quantisation of rows.
 //
 // Sums run in 16 lanes (column i in lane i % 16), which are then reduced by the
 // fixed tree of ReduceSum; a tail fills its unused lanes with zeros.
@@ -37,6 +37,26 @@ void RmsNorm(const NormArgs& args, int64_t begin, int64_t end) {
       ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
         const F32x16 normed = LoadLanes(x + i, lanes) * inverse;
         StoreLanes(y + i, normed * LoadLanes(weight + i, lanes), lanes);
+      });
+    }
+  }
+}
+
+void L2Norm(const NormArgs& args, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const float* x = RowOf(args.x, row) + head * args.columns;
+      float* y = RowOf(args.y, row) + head * args.columns;
+      F32x16 sum = {};
+      ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+        const F32x16 v = LoadLanes(x + i, lanes);
+        sum = MultiplyAdd(v, v, sum);
+      });
+      const float length = __builtin_sqrtf(ReduceSum(sum));
+      const F32x16 divisor =
+          Splat(length < args.epsilon ? args.epsilon : length);
+      ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+        StoreLanes(y + i, LoadLanes(x + i, lanes) / divisor, lanes);
       });
     }
   }
@@ -133,6 +153,7 @@ void LayerNormQuantize(const NormArgs& args, int64_t begin, int64_t end) {
 constexpr RowKernel<NormArgs> kNormKernels[] = {
     {"rms_norm", RmsNorm},
     {"layer_norm", LayerNorm},
+    {"l2_norm", L2Norm},
     {"rms_norm_quantize", RmsNormQuantize},
     {"layer_norm_quantize", LayerNormQuantize},
 };

@@ -141,7 +141,7 @@ class UnaryNode : public RowNode {
 class SoftmaxNode : public Kernel {
  public:
   SoftmaxNode(const NodeView& view, const RowKernel<UnaryArgs>& kernel)
-      : run_(kernel.run) {
+      : sinks_(view.node.inputs.size() > 1), run_(kernel.run) {
     const Shape& shape = view.input(0).type.shape;
     for (int i = 1; i + 1 < shape.rank(); ++i) parts_ *= shape[i].value;
   }
@@ -153,13 +153,17 @@ class SoftmaxNode : public Kernel {
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
     const int64_t columns = call.inputs[0].columns / parts_;
-    run_({{static_cast<const float*>(call.inputs[0].data), columns * 4},
-          columns,
-          {static_cast<float*>(call.outputs[0].data), columns * 4}},
-         begin, end);
+    UnaryArgs args = {
+        {static_cast<const float*>(call.inputs[0].data), columns * 4},
+        columns,
+        {static_cast<float*>(call.outputs[0].data), columns * 4}};
+    if (sinks_) args.sinks = static_cast<const float*>(call.inputs[1].data);
+    args.heads = parts_;
+    run_(args, begin, end);
   }
 
  private:
+  const bool sinks_;
   RowFunction<UnaryArgs> run_;
   int64_t parts_ = 1;
 };

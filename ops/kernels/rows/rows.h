@@ -30,12 +30,13 @@ struct MutableRows {
 
 // RMSNorm: y = x * inv * weight with inv = 1 / sqrt(mean(x^2) + epsilon); Zhang
 // and Sennrich 2019 (arXiv:1910.07467); without a weight, x * inv. LayerNorm:
-// y = (x - mean) * inv * weight + bias; Ba et al. 2016 (arXiv:1607.06450). A
-// row may have several heads, side by side, each normalised by itself.
+// y = (x - mean) * inv * weight + bias; Ba et al. 2016 (arXiv:1607.06450). L2
+// norm: y = x / max(|x|, epsilon). A row may have several heads, side by side,
+// each normalised by itself.
 struct NormArgs {
   ConstRows x;
   int64_t columns;      // of one head
-  const float* weight;  // [columns] at each head; rms_norm: or null
+  const float* weight;  // [columns] at each head; rms_norm: or null; L2: null
   const float* bias;    // likewise, or null; layer norms only
   float epsilon;
   MutableRows y;            // unused by those that quantise
@@ -68,6 +69,10 @@ struct UnaryArgs {
   int64_t columns;
   MutableRows y;
   float parameter = 0;  // scale: the factor; softcap: the cap
+  // softmax: row r has the number sinks[r % heads] more, in its sum only; null:
+  // it has not.
+  const float* sinks = nullptr;
+  int64_t heads = 1;
 };
 
 // y = sum over i of weights[i] * x[i * columns ...], added in order of i.

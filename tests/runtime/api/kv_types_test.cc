@@ -107,11 +107,11 @@ TEST(MixedKvTypes, MemoryIsThatOfTheBlocks) {
   const PlanMemory memory = MemoryOf(plan, 1, 1);
   EXPECT_EQ(memory.kv_per_token, f32 + q8_0 + 2 * f16);
   EXPECT_EQ(memory.kv, 512 * memory.kv_per_token);
-  const std::vector<int64_t> pages = StatePageBytes(plan.buckets[0]);
+  const std::vector<StateBytes> pages = StatesOf(plan.buckets[0]);
   ASSERT_EQ(pages.size(), 8u);
-  EXPECT_EQ(pages[0], f32 / 2 * kPageTokens);
-  EXPECT_EQ(pages[2], q8_0 / 2 * kPageTokens);
-  EXPECT_EQ(pages[7], f16 / 2 * kPageTokens);
+  EXPECT_EQ(pages[0].bytes, f32 / 2 * kPageTokens);
+  EXPECT_EQ(pages[2].bytes, q8_0 / 2 * kPageTokens);
+  EXPECT_EQ(pages[7].bytes, f16 / 2 * kPageTokens);
   const auto engine = Load("", Options(kMixed));
   ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->cache().bytes(), memory.kv);

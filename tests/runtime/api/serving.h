@@ -18,6 +18,10 @@ namespace weft {
 // Random weights; context 512, 320 tokens.
 inline constexpr char kTinyModel[] = "tests/data/golden/arch/llama-gqa.gguf";
 
+// Likewise, with recurrent blocks.
+inline constexpr char kTinyHybrid[] =
+    "tests/data/golden/recurrent/qwen35-head64.gguf";
+
 inline std::unique_ptr<Engine> MakeEngine(const std::string& path, int slots,
                                           int64_t pages,
                                           const std::string& kv_type = "f16") {
@@ -28,6 +32,7 @@ inline std::unique_ptr<Engine> MakeEngine(const std::string& path, int slots,
   options.sequences = slots;
   options.kv_pages = pages;
   options.threads = 2;
+  options.checkpoints = 16;
   auto engine = Engine::Load(path, options);
   EXPECT_TRUE(engine.ok()) << engine.status();
   return engine.ok() ? *std::move(engine) : nullptr;

@@ -32,7 +32,7 @@ void Put(uint64_t value, size_t at, std::vector<uint8_t>* bytes) {
 absl::Status RunPlan(Plan plan) {
   auto shared = std::make_shared<Plan>(std::move(plan));
   KvCacheShape shape;
-  shape.page_bytes = StatePageBytes(shared->buckets.back());
+  shape.states = StatesOf(shared->buckets.back());
   shape.slots = 1;
   shape.pages_per_sequence =
       (shared->context() + kPageTokens - 1) / kPageTokens;

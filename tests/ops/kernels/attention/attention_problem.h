@@ -24,10 +24,21 @@ struct AttentionVariant {
   double temperature;
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
+  int64_t chunk = 0;
+  bool sinks = false;
 };
-constexpr AttentionVariant kAttentionVariants[] = {
-    {0, 0, 0},  {1, 0, 0},    {7, 0, 0},       {64, 3.0f, 0},
-    {70, 0, 0}, {0, 0.5f, 0}, {0, 0, 0.3, 16}, {64, 3.0f, 0.1, 30, 1}};
+constexpr AttentionVariant kAttentionVariants[] = {{0, 0, 0},
+                                                   {1, 0, 0},
+                                                   {7, 0, 0},
+                                                   {64, 3.0f, 0},
+                                                   {70, 0, 0},
+                                                   {0, 0.5f, 0},
+                                                   {0, 0, 0.3, 16},
+                                                   {64, 3.0f, 0.1, 30, 1},
+                                                   {0, 0, 0, 1, 0, 50},
+                                                   {40, 0, 0, 1, 0, 64},
+                                                   {9, 0, 0, 1, 0, 0, true},
+                                                   {0, 2.0f, 0, 1, 0, 0, true}};
 
 struct AttentionShape {
   KvType type;
@@ -69,6 +80,9 @@ struct Problem {
         sequence(std::move(of_sequence)),
         q(rows(), s.heads * s.key_dim, random, 5, scale_of_queries),
         scale(1.0f / std::sqrt(static_cast<float>(s.key_dim))) {
+    for (int64_t h = 0; h < s.heads; ++h) {
+      sinks.push_back(static_cast<float>(random() % 1000) / 100 - 5);
+    }
     for (size_t i = 0; i < lengths.size(); ++i) {
       const int64_t n = lengths[i];
       RandomMatrix k(n, s.kv_heads * s.key_dim, random);
@@ -111,7 +125,9 @@ struct Problem {
             variant.softcap,
             variant.temperature,
             variant.temperature_period,
-            variant.temperature_offset};
+            variant.temperature_offset,
+            variant.chunk,
+            variant.sinks ? sinks.data() : nullptr};
   }
 
   int64_t Items() const {
@@ -192,9 +208,13 @@ struct Problem {
   // The first position that a row sees.
   int64_t First(int64_t row) const {
     const int64_t position = positions[static_cast<size_t>(row)];
-    return variant.window > 0
-               ? std::max<int64_t>(0, position + 1 - variant.window)
-               : 0;
+    int64_t first = variant.window > 0
+                        ? std::max<int64_t>(0, position + 1 - variant.window)
+                        : 0;
+    if (variant.chunk > 0) {
+      first = std::max(first, position / variant.chunk * variant.chunk);
+    }
+    return first;
   }
 
   // Within `share` of the sum of the terms' sizes.
@@ -206,8 +226,10 @@ struct Problem {
         for (int64_t i = 0; i < n; ++i) {
           p[static_cast<size_t>(i)] = i < First(r) ? -INFINITY : Score(r, h, i);
         }
-        const double largest = *std::max_element(p.begin(), p.end());
-        double sum = 0;
+        double largest = *std::max_element(p.begin(), p.end());
+        const double sink = variant.sinks ? sinks[h] : -INFINITY;
+        largest = std::max(largest, sink);
+        double sum = std::exp(sink - largest);
         for (double& e : p) sum += e = std::exp(e - largest);
         for (int64_t d = 0; d < shape.value_dim; ++d) {
           double want = 0, size = 0;
@@ -233,6 +255,7 @@ struct Problem {
   std::vector<int32_t> positions, sequence;
   RandomMatrix q;
   float scale;
+  std::vector<float> sinks;
   AttentionVariant variant = {0, 0};
 };
 

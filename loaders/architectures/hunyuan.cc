@@ -1,0 +1,44 @@
+// Hunyuan, dense (Tencent 2025, Hunyuan-7B and smaller) and with experts
+// (Hunyuan-A13B): LLaMA whose heads of queries and keys are normalised after
+// they are rotated. `rope.freq_base` has the stretching to long contexts in it.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/blocks.h"
+#include "loaders/architectures/experts.h"
+
+namespace weft {
+namespace {
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
+  ExpertOptions experts = ExpertsOf(c);
+  experts.normalize = c.expert_weights_norm.value_or(true);
+
+  ValueId x = EmbedTokens(m);
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const std::string blk = BlockPrefix(block);
+    Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
+    heads = NormHeads(m, block, RotateHeads(m, block, heads, rope));
+    const ValueId attended =
+        CachedAttention(m, block, heads, DefaultAttention(c));
+    x = Residual(m, blk + "attn_residual", attended, x);
+    const ValueId fed = FeedForwardOrExperts(
+        m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
+    x = Residual(m, blk + "ffn_residual", fed, x);
+  }
+  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  m.graph().AddOutput("logits", Logits(m, x));
+}
+
+ModelTraits MixtureTraits() {
+  ModelTraits traits;
+  traits.handled_keys = ExpertKeys();
+  return traits;
+}
+
+}  // namespace
+
+const Architecture kHunyuanDense = {"hunyuan-dense", ModelTraits(), Build};
+const Architecture kHunyuanMoe = {"hunyuan-moe", MixtureTraits(), Build};
+
+}  // namespace weft
