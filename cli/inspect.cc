@@ -16,6 +16,7 @@
 #include "cli/plan_summary.h"
 #include "models/default_model.h"
 #include "runtime/machine/cpus.h"
+#include "text/printable.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -143,14 +144,15 @@ void Print(const Json& result, const GgufFile* file) {
   if (file != nullptr) {
     std::cout << "\nmetadata\n";
     for (const GgufKeyValue& entry : file->metadata()) {
-      std::cout << absl::StreamFormat(
-          "  %-40s %s\n", Plain(std::string(entry.key)), entry.value.Print());
+      std::cout << absl::StreamFormat("  %-40s %s\n",
+                                      PrintableLine(std::string(entry.key)),
+                                      entry.value.Print());
     }
   }
   std::cout << "\ntensors\n";
   for (const Json& t : result["tensors"]) {
     std::cout << absl::StreamFormat(
-        "  %-32s %-6s %-18s %12d bytes at %d", Plain(t["name"]),
+        "  %-32s %-6s %-18s %12d bytes at %d", PrintableLine(t["name"]),
         t["type"].get<std::string>(), t["shape"].dump(),
         t["bytes"].get<int64_t>(), t["offset"].get<int64_t>());
     if (t.contains("xxh3")) {
@@ -161,7 +163,7 @@ void Print(const Json& result, const GgufFile* file) {
   if (!result["bits_per_weight"].empty()) {
     std::cout << "\nbits per weight\n";
     for (const auto& [name, bits] : result["bits_per_weight"].items()) {
-      std::cout << absl::StreamFormat("  %-32s %7.4f\n", Plain(name),
+      std::cout << absl::StreamFormat("  %-32s %7.4f\n", PrintableLine(name),
                                       bits.get<double>());
     }
   }

@@ -30,6 +30,7 @@ struct Flags {
   std::string model, file, save, base;
   int64_t stride = 0;
   bool json = false;
+  TextFlags text;
   CompileFlags compile;
 };
 
@@ -70,8 +71,10 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
 absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   if (flags.stride < 0) return UsageError("--stride: want a number from 1");
   WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(flags.model, flags.compile, common,
+                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   const Tokenizer& tokenizer = engine->tokenizer();
   EncodeOptions plain;
@@ -176,6 +179,7 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
                    "99th percentile of the KL divergence, same first choice")
       ->excludes(save);
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->text.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Perplexity(*flags, common); };

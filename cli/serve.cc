@@ -25,6 +25,7 @@
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/service.h"
+#include "text/printable.h"
 
 namespace weft {
 namespace {
@@ -54,6 +55,8 @@ struct Flags {
   int write_seconds = 30, drain_seconds = 30;
   SchedulerOptions scheduler;
   bool no_prefix_cache = false;
+  TextFlags text;
+  ChatTemplateFlag chat_template;
   CompileFlags compile;
 };
 
@@ -128,38 +131,33 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 }
 
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
+                                      const std::string& source,
                                       const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       LoadEngine(
           flags.model, flags.compile, common, [&](EngineOptions* options) {
             options->sequences = flags.slots;
+            options->chat_template = source;
+            flags.text.ApplyTo(options);
             options->kv_pages =
                 (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
             options->checkpoints =
                 flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
           }));
-  const Vocabulary& vocabulary = engine->plan().vocabulary;
   std::string warning;
-  absl::StatusOr<ChatTemplate> chat_template =
-      ChatTemplate::ForVocabulary(vocabulary, &warning);
-  if (!chat_template.ok()) {
-    // Completions need none, and a chat is better with another than not at all.
-    warning = absl::StrCat(chat_template.status().message(),
-                           ": chats take a template of weft's own");
-    chat_template = ChatTemplate::Default(vocabulary);
-    if (!chat_template.ok()) return chat_template.status();
-  }
+  WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
+                        ChatTemplateOf(engine->plan().vocabulary, &warning));
   if (!warning.empty()) PrintWarnings(common, {warning});
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
   model.created = absl::ToUnixSeconds(absl::Now());
-  model.tool_custom = ToolCustomOf(chat_template->source());
+  model.tool_custom = ToolCustomOf(chat_template.source());
   model.chat_template =
-      std::make_unique<const ChatTemplate>(*std::move(chat_template));
+      std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
   options.log = [common](const std::string& line) {
-    PrintWarnings(common, {Plain(line)});
+    PrintWarnings(common, {line});
   };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
@@ -180,6 +178,7 @@ void Drain(const ServedModel& model, absl::Duration time,
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
+  WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   const bool open = keys.empty();
   Service service(limits);
@@ -193,7 +192,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   server.SetRefusal("the model is being loaded");
   ServerThread thread(&server);
-  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
+  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, source, common));
   const std::string name = model.id;
   service.SetModel(std::move(model));
   WaitForInterrupt interrupt;
@@ -207,8 +206,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
     std::cerr << absl::StreamFormat(
         "weft: %s is ready: loaded in %.3f s, %d slots, up to %d tokens in "
         "each\n",
-        Plain(name), service.model().engine().load_seconds(), flags.slots,
-        service.model().capacity());
+        PrintableLine(name), service.model().engine().load_seconds(),
+        flags.slots, service.model().capacity());
   }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
@@ -309,6 +308,8 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
       ->capture_default_str();
   command->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                     "keep nothing of earlier prompts");
+  flags->chat_template.AddTo(*command);
+  flags->text.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

@@ -5,26 +5,13 @@
 #include <functional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "text/merge.h"
+#include "text/piece.h"
 #include "text/utf8.h"
 
 namespace weft {
 namespace {
-
-constexpr absl::string_view kSpaceMark = "\u2581";
-
-// The value of "<0x0A>"; -1 when `text` is not of this form.
-int ByteTokenValue(absl::string_view text) {
-  uint32_t value = 0;
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>' ||
-      !absl::SimpleHexAtoi(text.substr(3, 2), &value)) {
-    return -1;
-  }
-  return static_cast<int>(value);
-}
 
 class Spm : public TokenizerFamily {
  public:
@@ -95,7 +82,7 @@ class Spm : public TokenizerFamily {
         bytes_[id] = std::string(1, static_cast<char>(value));
         continue;
       }
-      bytes_[id] = absl::StrReplaceAll(text, {{kSpaceMark, " "}});
+      bytes_[id] = PieceText(text);
       // What stands for itself is cut out beforehand and must not come about by
       // joining: text that looks like a control token stays text.
       if (type == Vocabulary::CONTROL || type == Vocabulary::UNKNOWN ||

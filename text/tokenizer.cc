@@ -27,6 +27,7 @@ struct FamilyRow {
 constexpr FamilyRow kFamilies[] = {
     {"llama", CreateSpm},
     {"gpt2", CreateBpe},
+    {"gemma4", CreateBpe},
     {"bert", CreateWordpiece},
 };
 
@@ -241,7 +242,7 @@ absl::Status OutOfRange(int32_t id, int32_t count) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
-    Vocabulary vocabulary) {
+    Vocabulary vocabulary, const TokenizerOptions& options) {
   absl::Status status = Check(vocabulary);
   if (!status.ok()) return status;
   FillTypes(vocabulary);
@@ -264,6 +265,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   }
 
   const TokenizerFamily& family = *made->family_;
+  made->normalizes_ = options.normalize && family.normalizes();
   const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
                                                 : family.default_add_bos();
   vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
@@ -370,7 +372,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
     if (end > at) {
       absl::string_view part = text.substr(at, end - at);
       std::string normalized;
-      if (options.normalize && family_->normalizes()) {
+      if (options.normalize && normalizes_) {
         normalized = ToNfc(part);
         part = normalized;
       }

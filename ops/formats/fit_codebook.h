@@ -241,6 +241,8 @@ float FitGridScale(const float* x, const float* w) {
   for (int step = 0; step <= steps; ++step) {
     consider((from + (to - from) * step / steps) * top / largest);
   }
+  // Of magnitudes that are all alike some codebooks have only the least.
+  if (Codebook::kHasSigns) consider(Codebook::kValues[0] / largest);
   for (int round = 0; round < 4 && best_scale > 0.0f; ++round) {
     if (!consider(1.0f / best_scale)) break;
   }

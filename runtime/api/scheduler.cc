@@ -1,6 +1,7 @@
 #include "runtime/api/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 #include <thread>
@@ -86,6 +87,8 @@ class Scheduler::Impl {
   const int32_t vocabulary_size_;
   const std::vector<int32_t> end_tokens_;
 
+  std::atomic<bool> told_of_change_{false};
+
   // Of the scheduler's thread, once it runs.
   Batcher batcher_;
 
@@ -138,6 +141,12 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
 absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                                                   EventCallback callback) {
   WEFT_RETURN_IF_ERROR(CheckRequest(request, engine_->plan().model, capacity_));
+  if (absl::Status s = engine_->CheckFiles(); !s.ok()) {
+    if (options_.log && !told_of_change_.exchange(true)) {
+      options_.log(std::string(s.message()));
+    }
+    return s;
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
                         MakeState(std::move(request), std::move(callback)));
 

@@ -78,6 +78,7 @@ class Scheduler {
   // the same event). The callback may be called before Submit returns. It is
   // destroyed after the last event.
   // Errors, then there are no events: kInvalidArgument, a field out of range;
+  // kFailedPrecondition, the model's file was written to;
   // kOutOfRange, the prompt is above capacity() (names both numbers);
   // kResourceExhausted, the queue is full (names both numbers);
   // kUnavailable, Drain has begun.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/reference.h"
@@ -58,6 +59,13 @@ std::vector<StateBytes> StatesOf(const Graph& graph) {
     }
   }
   return states;
+}
+
+absl::Status Plan::CheckFiles() const {
+  for (const auto& file : files) {
+    WEFT_RETURN_IF_ERROR(file->CheckUnchanged());
+  }
+  return absl::OkStatus();
 }
 
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "base/mapped_file.h"
 #include "graph/graph.h"
 #include "ops/kernels/kernel_options.h"
 #include "ops/kv_types.h"
@@ -99,6 +101,11 @@ struct Plan {
   // where it was made), or empty for the embedded model; tensors_xxh3 is 0
   // until SaveModelPlan.
   std::optional<ModelReference> source;
+
+  // What weights lie in, as long as any do. A file that somebody writes to
+  // changes them: whoever takes a request asks CheckFiles first.
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  absl::Status CheckFiles() const;
 
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }
   int64_t context() const { return buckets.back().bounds.context; }

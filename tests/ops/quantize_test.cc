@@ -179,9 +179,7 @@ TEST(QuantizeRow, KeepsBlocksOfOneValue) {
       // Scales of NVFP4 have a fraction of three bits.
       const double bound = type == DType::kMXFP4   ? 0.2
                            : type == DType::kNVFP4 ? 0.04
-                           // Not every codebook has a codeword of one digit.
-                           : HasCodebook(type) ? 0.35
-                                               : 0.004;
+                                                   : 0.004;
       EXPECT_LE(RelativeError(row, RoundTrip(type, row)), bound)
           << Info(type).name << " " << value;
     }
