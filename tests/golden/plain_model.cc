@@ -376,9 +376,7 @@ class Model {
   }
 
   Row FeedForward(const std::string& blk, const Row& x) {
-    if (name_ != "gemma4" && Has(blk + "ffn_gate_inp.weight")) {
-      return Mixture(blk, x);
-    }
+    if (Has(blk + "ffn_gate_inp.weight") && !gemma_) return Mixture(blk, x);
     Row up = Times(blk + "ffn_up", x);
     if (name_ == "gpt2") {
       for (double& e : up) e = Activate(e);
@@ -391,6 +389,33 @@ class Model {
       for (size_t i = 0; i < up.size(); ++i) up[i] *= Activate(gate[i]);
     }
     return Times(blk + "ffn_down", up);
+  }
+
+  // Gemma 4's, beside the network.
+  Row GemmaExperts(const std::string& blk, const Row& x) {
+    Row routed = UnitHeads(x, x.size());
+    const Row& scale = Tensor(blk + "ffn_gate_inp.scale").numbers;
+    for (size_t i = 0; i < routed.size(); ++i) {
+      routed[i] *= scale[i] / std::sqrt(d_);
+    }
+    Row p = Times(blk + "ffn_gate_inp", routed);
+    for (double& e : p) e = std::exp(e);
+    std::vector<size_t> order(p.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return p[a] > p[b]; });
+    order.resize(Key("expert_used_count"));
+    double sum = 0;
+    for (size_t e : order) sum += p[e];
+    const Row normed = Norm(blk + "pre_ffw_norm_2", x);
+    Row result(x.size());
+    for (size_t e : order) {
+      const Row y = Expert(blk, e, normed);
+      const double weight =
+          p[e] / sum * Tensor(blk + "ffn_down_exps.scale").numbers[e];
+      for (size_t i = 0; i < y.size(); ++i) result[i] += weight * y[i];
+    }
+    return result;
   }
 
   // Gate and up of an expert, and what it makes of x.
@@ -511,41 +536,6 @@ class Model {
     return y;
   }
 
-  // Gemma 4's, beside the network.
-  Row GemmaExperts(const std::string& blk, const Row& x) {
-    Row routed = UnitHeads(x, x.size());
-    const Row& scale = Tensor(blk + "ffn_gate_inp.scale").numbers;
-    for (size_t i = 0; i < routed.size(); ++i) {
-      routed[i] *= scale[i] / std::sqrt(d_);
-    }
-    Row p = Times(blk + "ffn_gate_inp", routed);
-    for (double& e : p) e = std::exp(e);
-    std::vector<size_t> order(p.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return p[a] > p[b]; });
-    order.resize(Key("expert_used_count"));
-    double sum = 0;
-    for (size_t e : order) sum += p[e];
-    const size_t f = Key("expert_feed_forward_length");
-    const Row normed = Norm(blk + "pre_ffw_norm_2", x);
-    Row result(x.size());
-    for (size_t e : order) {
-      const Row both =
-          TimesRows(blk + "ffn_gate_up_exps", normed, e * 2 * f, 2 * f);
-      Row hidden(f);
-      for (size_t i = 0; i < f; ++i) {
-        hidden[i] = Activate(both[i]) * both[f + i];
-      }
-      const Row y =
-          TimesRows(blk + "ffn_down_exps", hidden, e * x.size(), x.size());
-      const double weight =
-          p[e] / sum * Tensor(blk + "ffn_down_exps.scale").numbers[e];
-      for (size_t i = 0; i < y.size(); ++i) result[i] += weight * y[i];
-    }
-    return result;
-  }
-
   // Adds what a part of a block gives, through the norm behind it.
   void AddTo(Row* x, const std::string& post_norm, Row y) {
     if (Has(post_norm + ".weight")) y = Norm(post_norm, y);
@@ -603,7 +593,7 @@ class Model {
       if (misnamed) between = Norm(blk + "post_attention_norm", x);
       if (name_ == "olmo2" || name_ == "exaone4") between = x;
       Row fed = FeedForward(blk, between);
-      if (name_ == "gemma4" && Has(blk + "ffn_gate_inp.weight")) {
+      if (Has(blk + "ffn_gate_inp.weight") && gemma_) {
         fed = Norm(blk + "post_ffw_norm_1", fed);
         const Row chosen = Norm(blk + "post_ffw_norm_2", GemmaExperts(blk, x));
         for (size_t i = 0; i < fed.size(); ++i) fed[i] += chosen[i];
