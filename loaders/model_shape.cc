@@ -74,6 +74,19 @@ std::vector<int64_t> HeadsOf(int64_t blocks, int64_t kv_heads,
   return heads;
 }
 
+// Nemotron Nano 9B v2: Mamba 2 mixers (M), networks (-), attention (*).
+std::map<std::string, std::vector<int64_t>> NemotronBlocks() {
+  std::vector<int64_t> widths, heads;
+  for (char kind :
+       absl::string_view("M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-"
+                         "M-M-")) {
+    widths.push_back(kind == '-' ? 15680 : 0);
+    heads.push_back(kind == '*' ? 8 : 0);
+  }
+  return {{"feed_forward_length", std::move(widths)},
+          {"attention.head_count_kv", std::move(heads)}};
+}
+
 std::vector<std::string> Biases() {
   return {"attn_q.bias", "attn_k.bias", "attn_v.bias"};
 }
@@ -229,6 +242,62 @@ const std::vector<ModelShape>& Shapes() {
        1e-6, true, 64, Ssm(16, 16, 128, 128)},
       {"qwen3.5-4b", "qwen35", 2560, 32, 9216, 16, 4, 256, 248320, 262144, 1e7,
        1e-6, true, 64, Ssm(16, 32, 128, 128)},
+      {"qwen3.6-35b-a3b", "qwen35moe", 2048, 40, 512, 16, 2, 256, 248320,
+       262144, 1e7, 1e-6, false, 64,
+       Ssm(16, 32, 128, 128,
+           {{"expert_count", 256},
+            {"expert_used_count", 8},
+            {"expert_feed_forward_length", 512},
+            {"expert_shared_feed_forward_length", 512}})},
+      {"qwen3-next-80b-a3b", "qwen3next", 2048, 48, 5120, 16, 2, 256, 151936,
+       262144, 1e7, 1e-6, false, 64,
+       Ssm(16, 32, 128, 128,
+           {{"expert_count", 512},
+            {"expert_used_count", 10},
+            {"expert_feed_forward_length", 512},
+            {"expert_shared_feed_forward_length", 512}})},
+      {"granite-4-h-tiny",
+       "granitehybrid",
+       1536,
+       40,
+       512,
+       12,
+       4,
+       128,
+       100352,
+       131072,
+       1e4,
+       1e-5,
+       true,
+       0,
+       Ssm(1, 48, 64, 128,
+           {{"expert_count", 64},
+            {"expert_used_count", 6},
+            {"expert_shared_feed_forward_length", 1024},
+            {"rope.scaling.finetuned", 0},
+            {"attention.scale", 0.0078125},
+            {"embedding_scale", 12},
+            {"residual_scale", 0.22},
+            {"logit_scale", 6}}),
+       {"ssm_norm.weight", "ssm_conv1d.bias"},
+       {{"attention.head_count_kv", HeadsOf(40, 4, {5, 15, 25, 35})}}},
+      {"nemotron-nano-9b",
+       "nemotron_h",
+       4480,
+       56,
+       15680,
+       40,
+       8,
+       128,
+       131072,
+       131072,
+       1e4,
+       1e-5,
+       false,
+       0,
+       Ssm(8, 128, 80, 128),
+       {"ssm_norm.weight", "ssm_conv1d.bias"},
+       NemotronBlocks()},
       {"lfm2-1.2b",
        "lfm2",
        2048,
