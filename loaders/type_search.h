@@ -3,7 +3,8 @@
 // The error of every type is measured on every tensor, by sample: rows spread
 // over it are quantised and compared, weighted by the importance of their
 // columns, relative to the tensor's own size. So it is the share of noise in
-// what the product gives, and the sum over all tensors is what a choice costs.
+// what the product gives, and the sum over all tensors, the embedding and the
+// output counted more, is what a choice costs.
 // Least cost for the bytes: a Lagrange multiplier says what a byte is worth,
 // each tensor takes the type with the least error + bytes * that, and the worth
 // is halved in until the bytes suffice; what they leave goes, step by step,
