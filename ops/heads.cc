@@ -27,9 +27,9 @@ absl::StatusOr<Types> InferHeadMatmul(const Graph& graph, const Node& node) {
       weight.shape[0].value % heads != 0 ||
       FindWeightLayout(weight.layout) == nullptr ||
       weight.dtype == DType::kI32 || weight.dtype == DType::kQ8Rows) {
-    return absl::InvalidArgumentError(absl::StrCat("head_matmul wants a weight [",
-                                                   heads, "*N,K], found ",
-                                                   weight.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("head_matmul wants a weight [", heads, "*N,K], found ",
+                     weight.ToString()));
   }
   const bool quantized = x.dtype == DType::kQ8Rows;
   if (x.shape.rank() != 2 || !x.layout.empty() ||

@@ -6,8 +6,8 @@
 //   concat_heads(a f32[M,H*A], b f32[M,H*B]) heads
 //       f32[M,H*(A+B)]: each head of a, then of b
 //
-// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) is written in
-// these: keys and values of all heads are products of one latent row, and by
+// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) is written
+// in these: keys and values of all heads are products of one latent row, and by
 // associativity it is the queries and the results of attention that meet the
 // heads' matrices, not every cached row.
 #pragma once

@@ -42,8 +42,7 @@ DType WeightSource::TransposedType(DType type) {
 }
 
 void WeightSource::SetTransposed(const ValueType& type, const uint8_t* data,
-                                 int64_t parts, int64_t begin,
-                                 int64_t size) {
+                                 int64_t parts, int64_t begin, int64_t size) {
   transposed_ = {type, data, parts, begin, size};
 }
 

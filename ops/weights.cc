@@ -1,6 +1,6 @@
-// slice_rows, transpose_rows, concat_rows, interleave_rows and pack_weight: weights made of
-// weights. Folded at compile time; left in a graph (with pack-weights switched
-// off) they run in every step, slowly.
+// slice_rows, transpose_rows, concat_rows, interleave_rows and pack_weight:
+// weights made of weights. Folded at compile time; left in a graph (with
+// pack-weights switched off) they run in every step, slowly.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -82,8 +82,7 @@ absl::StatusOr<Types> InferSliceRows(const Graph& graph, const Node& node) {
   return Types{type};
 }
 
-absl::StatusOr<Types> InferTransposeRows(const Graph& graph,
-                                         const Node& node) {
+absl::StatusOr<Types> InferTransposeRows(const Graph& graph, const Node& node) {
   absl::StatusOr<Types> types = InferSliceRows(graph, node);
   if (!types.ok()) return types;
   ValueType& type = (*types)[0];

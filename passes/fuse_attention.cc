@@ -52,7 +52,8 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
     }
     Node& attention = graph.node(id);
     auto attributes = graph.node(scores).attributes.As<AttentionAttributes>();
-    attributes.value_dim = attention.attributes.As<ValuesAttributes>().value_dim;
+    attributes.value_dim =
+        attention.attributes.As<ValuesAttributes>().value_dim;
     attention.Become(kAttentionOp, attributes);
     attention.inputs = {q, keys, values, positions, sequence};
     const std::vector<ValueId>& operands = graph.node(softmax).inputs;

@@ -29,10 +29,9 @@ bool IsRead(const Graph& graph, NodeId user) {
     const NodeId reader = graph.OnlyUser(node.outputs[0]);
     return reader != kNone && graph.node(reader).Is(kHeadMatmulOp);
   }
-  for (const OpSchema* op :
-       {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp, &kAttentionOp,
-        &kAttentionScoresOp, &kRmsNormOp, &kLayerNormOp, &kHeadMatmulOp,
-        &kConcatHeadsOp}) {
+  for (const OpSchema* op : {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp,
+                             &kAttentionOp, &kAttentionScoresOp, &kRmsNormOp,
+                             &kLayerNormOp, &kHeadMatmulOp, &kConcatHeadsOp}) {
     if (node.Is(*op)) return true;
   }
   return false;
@@ -61,9 +60,9 @@ absl::Status FuseQkv(Graph& graph, const PassOptions&) {
   Product product;
   const Pattern plain =
       Op(kMatmulOp, {Any(&x), Once(Weight(&weight))}, &product.matmul);
-  const Pattern of_rows = Op(
-      kMatmulOp, {Any(&x), Once(Op(kSliceRowsOp, {Weight(&weight)}))},
-      &product.matmul);
+  const Pattern of_rows =
+      Op(kMatmulOp, {Any(&x), Once(Op(kSliceRowsOp, {Weight(&weight)}))},
+         &product.matmul);
   const Pattern biased = Op(kAddOp, {Once(plain), Vector(&product.bias)});
   // Operand, weight type, with a bias or without: what they must share.
   std::map<std::tuple<ValueId, DType, bool>, std::vector<Product>> groups;

@@ -55,8 +55,8 @@ void Build(ModelBuilder& m) {
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    const ValueId attended = LatentAttention(
-        m, block, RmsNorm(m, blk + "attn_norm", x), attention);
+    const ValueId attended =
+        LatentAttention(m, block, RmsNorm(m, blk + "attn_norm", x), attention);
     x = Residual(m, blk + "attn_residual", attended, x);
     const ValueId fed = FeedForwardOrExperts(
         m, block, RmsNorm(m, blk + "ffn_norm", x), experts);

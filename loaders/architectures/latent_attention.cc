@@ -30,8 +30,8 @@ HeadMatrices ReadHeads(ModelBuilder& m, const std::string& blk, int64_t heads,
   const std::string k = blk + "attn_k_b", v = blk + "attn_v_b";
   const std::string both = blk + "attn_kv_b";
   const int64_t rows = o.key_length + o.value_length;
-  HeadMatrices apart = {
-      m.OptionalHeadMatrix(k, heads, o.rank, o.key_length), kNone};
+  HeadMatrices apart = {m.OptionalHeadMatrix(k, heads, o.rank, o.key_length),
+                        kNone};
   if (apart.k != kNone) {
     m.OptionalMatrix(both, heads * rows, o.rank);  // the same once more
     apart.v = m.HeadMatrix(v, heads, o.value_length, o.rank);
@@ -58,7 +58,8 @@ ValueId LatentAttention(ModelBuilder& m, int64_t block, ValueId x,
   ValueId from = x;
   std::string q_name = blk + "attn_q";
   if (o.query_rank > 0) {
-    from = RmsNorm(m, blk + "attn_q_a_norm",
+    from =
+        RmsNorm(m, blk + "attn_q_a_norm",
                 m.Linear(blk + "attn_q_a", x, o.query_rank, d), o.query_rank);
     q_name = blk + "attn_q_b";
   }
@@ -72,7 +73,7 @@ ValueId LatentAttention(ModelBuilder& m, int64_t block, ValueId x,
       m.Matrix(blk + "attn_kv_a_mqa", o.rank + o.rotated_length, d);
   const ValueId latent =
       RmsNorm(m, blk + "attn_kv_a_norm",
-           Part(m, blk + "attn_kv_a_mqa", x, a, 1, 0, o.rank), o.rank);
+              Part(m, blk + "attn_kv_a_mqa", x, a, 1, 0, o.rank), o.rank);
   const ValueId k_shared =
       Part(m, blk + "attn_k_shared", x, a, 1, o.rank, o.rotated_length);
 

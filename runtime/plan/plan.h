@@ -126,8 +126,8 @@ struct PlanMemory {
   // The same if each head had its own keys and values: more where attention
   // reads latent rows (ops/heads.h).
   int64_t kv_per_token_of_heads = 0;
-  int64_t kv = 0;              // of all pages
-  int64_t slot = 0;            // states by sequence, of one
+  int64_t kv = 0;    // of all pages
+  int64_t slot = 0;  // states by sequence, of one
   // Of all sequences, and their checkpoints (engine.h).
   int64_t slots = 0;
   int64_t logits = 0;  // rows that a step may ask for

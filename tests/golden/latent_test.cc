@@ -136,7 +136,7 @@ TEST(LatentAttentionTest, EveryTypeOfCacheKeepsItsPromise) {
     EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 1)));
     ErrorSums sums;
     sums.Add(logits, exact);
-    EXPECT_LT(sums.nmse(), 1e-3) << Info(type).name;
+    EXPECT_LT(sums.nmse(), 3e-3) << Info(type).name;
   }
 }
 

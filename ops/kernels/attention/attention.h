@@ -22,8 +22,8 @@
 //
 // Work is cut into items, one KV head, or some of the heads that read it, for
 // one block of rows; a caller may split items [0, AttentionItems) over threads
-// as it likes. Items of one head are neighbours. Plain structs: files compiled for one instruction set include
-// this.
+// as it likes. Items of one head are neighbours. Plain structs: files compiled
+// for one instruction set include this.
 #pragma once
 
 #include <stdint.h>

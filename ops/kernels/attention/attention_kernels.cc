@@ -91,8 +91,8 @@ class FusedNode : public AttentionNode {
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
-    SetValues(view.input(2).type, view.node.attributes.As<AttentionAttributes>(),
-              &args);
+    SetValues(view.input(2).type,
+              view.node.attributes.As<AttentionAttributes>(), &args);
     return args;
   }
 

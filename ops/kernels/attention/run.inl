@@ -292,8 +292,8 @@ WEFT_INLINE void TransposeKeys(const uint8_t* head, int64_t key_dim,
         block[i] = LoadElements<kType>(
             head + (from + key) * kElementBytes<kType>, row);
         if (kType == KvType::kQ8_0) {
-          block[i] = block[i] *
-                     NativeWidenF16(scales + row / 32 * kPageTokens + key);
+          block[i] =
+              block[i] * NativeWidenF16(scales + row / 32 * kPageTokens + key);
         }
       }
       NativeTranspose(block);

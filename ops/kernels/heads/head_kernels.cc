@@ -5,12 +5,13 @@
 // tiles that know how wide they are (quantized_rows.h), so a phase before
 // copies each head's blocks together. An element is summed by the same loop in
 // the same order whatever else is in the step.
+#include "ops/kernels/heads/head_kernels.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "ops/heads.h"
-#include "ops/kernels/heads/head_kernels.h"
 #include "ops/kernels/matmul/dense_matmul.h"
 #include "ops/kernels/matmul/quantized_matmul.h"
 #include "ops/kernels/quantized_rows.h"
@@ -71,9 +72,9 @@ class HeadMatmulNode : public Kernel {
       uint8_t* to =
           call.scratch + head * x.rows * QuantizedRowBytes(parts_.depth);
       for (int64_t b = 0; b < blocks; ++b) {
-        CopyQuantizedBlock(QuantizedBlockAt(x.data, x.rows, x.columns, row,
-                                            head * blocks + b),
-                           QuantizedBlockAt(to, x.rows, parts_.depth, row, b));
+        CopyQuantizedBlock(
+            QuantizedBlockAt(x.data, x.rows, x.columns, row, head * blocks + b),
+            QuantizedBlockAt(to, x.rows, parts_.depth, row, b));
       }
     }
   }
@@ -92,8 +93,8 @@ class HeadMatmulNode : public Kernel {
     }
     args.rows = x.rows;
     args.depth = parts_.depth;
-    args.weight = static_cast<const uint8_t*>(call.inputs[1].data) +
-                  head * head_bytes_;
+    args.weight =
+        static_cast<const uint8_t*>(call.inputs[1].data) + head * head_bytes_;
     args.weight_rows = parts_.weight_rows;
     args.epilogue = MatmulEpilogue::kStore;
     args.y = static_cast<float*>(y.data) + head * parts_.weight_rows;
