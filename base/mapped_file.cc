@@ -41,21 +41,40 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(
   const size_t size = static_cast<size_t>(info.st_size);
   if (size == 0) {
     close(fd);
-    return std::shared_ptr<const MappedFile>(new MappedFile({}, path, false));
+    return std::shared_ptr<const MappedFile>(new MappedFile({}, path));
   }
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int error = errno;
-  close(fd);
-  if (address == MAP_FAILED) return SystemError(path, error);
-  return std::shared_ptr<const MappedFile>(new MappedFile(
-      absl::MakeConstSpan(static_cast<const uint8_t*>(address), size), path,
-      true));
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    close(fd);
+    return SystemError(path, error);
+  }
+  std::shared_ptr<MappedFile> made(new MappedFile(
+      absl::MakeConstSpan(static_cast<const uint8_t*>(address), size), path));
+  made->file_ = fd;
+  made->written_ = info.st_mtim;
+  return made;
 }
 
 std::shared_ptr<const MappedFile> MappedFile::FromStatic(
     absl::Span<const uint8_t> bytes, std::string name) {
   return std::shared_ptr<const MappedFile>(
-      new MappedFile(bytes, std::move(name), false));
+      new MappedFile(bytes, std::move(name)));
+}
+
+absl::Status MappedFile::CheckUnchanged() const {
+  if (file_ < 0) return absl::OkStatus();
+  struct stat info;
+  if (fstat(file_, &info) == 0 &&
+      static_cast<size_t>(info.st_size) == bytes_.size() &&
+      info.st_mtim.tv_sec == written_.tv_sec &&
+      info.st_mtim.tv_nsec == written_.tv_nsec) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("model file has changed: ", path_,
+                   ": it was written to while it is in "
+                   "use: start again, or with --copy-model"));
 }
 
 void ReleasePages(absl::Span<const uint8_t> bytes) {
@@ -69,7 +88,9 @@ void ReleasePages(absl::Span<const uint8_t> bytes) {
 }
 
 MappedFile::~MappedFile() {
-  if (mapped_) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+  if (file_ < 0) return;
+  munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+  close(file_);
 }
 
 }  // namespace weft

@@ -4,6 +4,8 @@
 // the shared_ptr: weights in a graph and in a plan do.
 #pragma once
 
+#include <time.h>
+
 #include <memory>
 #include <string>
 
@@ -31,13 +33,19 @@ class MappedFile {
   absl::Span<const uint8_t> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
+  // An error, in one line, if the file was written to since it was opened (by
+  // its size and time of modification): the bytes may be others by now. A file
+  // that was replaced, as careful programs do, is another file.
+  absl::Status CheckUnchanged() const;
+
  private:
-  MappedFile(absl::Span<const uint8_t> bytes, std::string path, bool mapped)
-      : bytes_(bytes), path_(std::move(path)), mapped_(mapped) {}
+  MappedFile(absl::Span<const uint8_t> bytes, std::string path)
+      : bytes_(bytes), path_(std::move(path)) {}
 
   absl::Span<const uint8_t> bytes_;
   std::string path_;
-  bool mapped_;
+  int file_ = -1;  // of what is mapped
+  timespec written_ = {};
 };
 
 // Gives the memory of whole pages inside `bytes` back to the system; reading

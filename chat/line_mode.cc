@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "chat/signal_pipe.h"
-#include "chat/terminal_text.h"
 #include "text/utf8.h"
 
 namespace weft::chat {
@@ -113,7 +112,7 @@ class LineMode {
 
   void ShowNews() {
     const News news = chat_.Take();
-    std::cout << (options_.terminal ? Printable(news.text) : news.text);
+    std::cout << news.text;
     if (news.finished) std::cout << "\n";
     std::cout << std::flush;
     if (!news.finished) return;
@@ -135,7 +134,7 @@ class LineMode {
   void Notify(const std::vector<std::string>& notices, bool needed) const {
     if (options_.quiet && !needed) return;
     for (const std::string& notice : notices) {
-      std::cerr << "weft: " << Printable(notice) << std::endl;
+      std::cerr << "weft: " << notice << std::endl;
     }
   }
 

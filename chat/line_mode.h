@@ -13,9 +13,8 @@
 namespace weft::chat {
 
 struct LineModeOptions {
-  bool quiet = false;     // only errors, and what commands say
-  bool prompt = false;    // somebody types: "> " on standard error
-  bool terminal = false;  // answers go to one: no control characters
+  bool quiet = false;   // only errors, and what commands say
+  bool prompt = false;  // somebody types: "> " on standard error
 };
 
 // Returns the exit code: 0; 130 after Ctrl-C, 128 + n after another signal.

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "chat/terminal_text.h"
 #include "runtime/machine/memory.h"
+#include "text/printable.h"
 
 namespace weft::chat {
 namespace {

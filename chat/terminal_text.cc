@@ -7,6 +7,7 @@
 #include <clocale>
 #include <cstring>
 
+#include "text/printable.h"
 #include "text/utf8.h"
 #include "utf8proc.h"
 
@@ -16,29 +17,6 @@ namespace {
 // Of a character and its marks: what a cell of ncurses holds.
 constexpr int kMostCharacters = 5;
 constexpr int kTab = 4;
-
-// `character` is well-formed.
-wchar_t CodePoint(absl::string_view character) {
-  const auto byte = [&](size_t i) -> unsigned char { return character[i]; };
-  switch (character.size()) {
-    case 1:
-      return byte(0);
-    case 2:
-      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-    case 3:
-      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-    default:
-      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
-             (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-  }
-}
-
-bool IsObeyed(wchar_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
-         (c >= 0x202a && c <= 0x202e) ||         // directions
-         (c >= 0x2066 && c <= 0x2069) || c == 0x2028 ||
-         c == 0x2029;  // separators of lines and paragraphs
-}
 
 // Joiners, selectors, marks without width that stand alone.
 bool IsInvisible(wchar_t c) {
@@ -132,26 +110,6 @@ bool UseUtf8Locale() {
   return false;
 }
 
-std::string Printable(absl::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const Utf8Unit unit = Utf8UnitAt(text, i);
-    const absl::string_view character = text.substr(i, unit.bytes);
-    i += unit.bytes;
-    if (character == "\r") continue;
-    if (character == "\n" || character == "\t") {
-      result += character[0];
-    } else if (unit.kind != Utf8Unit::kCharacter ||
-               IsObeyed(CodePoint(character))) {
-      result.append(kReplacementCharacter.data(), kReplacementCharacter.size());
-    } else {
-      result.append(character.data(), character.size());
-    }
-  }
-  return result;
-}
-
 std::vector<Glyph> Glyphs(absl::string_view text) {
   std::vector<Glyph> glyphs;
   Clusters clusters;
@@ -168,7 +126,8 @@ std::vector<Glyph> Glyphs(absl::string_view text) {
       continue;
     }
     std::string shown = Printable(raw);
-    const wchar_t c = shown.empty() ? 0 : CodePoint(shown);
+    const wchar_t c =
+        shown.empty() ? 0 : static_cast<wchar_t>(CodePointOf(shown));
     const bool joined = !clusters.Begins(c);
     int columns = wcwidth(c);
     if (shown == "\n" || shown == "\t") {

@@ -21,11 +21,6 @@ namespace weft::chat {
 // from C.UTF-8. False if the system has neither. Not while other threads run.
 bool UseUtf8Locale();
 
-// Well-formed UTF-8 in which every control character but newline and tab, and
-// every character that turns the direction of writing, is U+FFFD. Carriage
-// returns are left out. A text in pieces of whole characters gives the same.
-std::string Printable(absl::string_view text);
-
 struct Glyph {
   std::string text;  // "\n" and "\t" are glyphs by themselves, without columns
   int columns = 0;   // 1 or 2 of all others

@@ -28,6 +28,8 @@ struct Flags {
   std::string model, system;
   int64_t tokens = chat::Settings().max_tokens;
   bool plain = false;
+  TextFlags text;
+  ChatTemplateFlag chat_template;
   CompileFlags compile;
   SamplingFlags sampling;
 };
@@ -54,11 +56,15 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
         "--context-overflow: chat knows stop alone: it leaves out the oldest "
         "turns when the context is full");
   }
+  WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common,
                                    [&](EngineOptions* engine_options) {
-                                     if (flags.plain)
+                                     if (flags.plain) {
                                        engine_options->progress = nullptr;
+                                     }
+                                     engine_options->chat_template = source;
+                                     flags.text.ApplyTo(engine_options);
                                      // The prompt's and the answer's, now and
                                      // of the turn before.
                                      engine_options->checkpoints = 4;
@@ -69,19 +75,12 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                             engine->plan().model, &options.settings.sampling));
   if (!suggested.empty()) warnings->push_back(suggested);
   std::string warning;
-  const Vocabulary& vocabulary = engine->plan().vocabulary;
-  absl::StatusOr<ChatTemplate> chat_template =
-      ChatTemplate::ForVocabulary(vocabulary, &warning);
-  if (!chat_template.ok()) {
-    warning =
-        absl::StrCat(chat_template.status().message(), ": a default is used");
-    chat_template = ChatTemplate::Default(vocabulary);
-  }
-  if (!chat_template.ok()) return chat_template.status();
-  if (!warning.empty()) warnings->push_back(Plain(warning));
+  WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
+                        ChatTemplateOf(engine->plan().vocabulary, &warning));
+  if (!warning.empty()) warnings->push_back(warning);
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), {}));
-  return chat::Chat::Create(std::move(scheduler), *std::move(chat_template),
+  return chat::Chat::Create(std::move(scheduler), std::move(chat_template),
                             std::move(options));
 }
 
@@ -105,7 +104,6 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   chat::LineModeOptions options;
   options.quiet = common.quiet;
   options.prompt = isatty(STDIN_FILENO) != 0;
-  options.terminal = isatty(STDOUT_FILENO) != 0;
   return chat::RunLineMode(*chat, options);
 }
 
@@ -123,6 +121,8 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
       ->capture_default_str();
   command->add_flag("--plain", flags->plain,
                     "plain lines, also where a screen could be");
+  flags->chat_template.AddTo(*command);
+  flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +20,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "cli/output.h"
 #include "passes/pipeline.h"
+#include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
+#include "text/pretokenizers.h"
+#include "text/utf8.h"
 
 namespace weft {
 namespace {
@@ -90,12 +95,19 @@ void CompileFlags::AddTo(CLI::App& command) {
   command.add_flag("--hugepages", huge_pages, "ask for transparent huge pages")
       ->group(group);
   command
+      .add_flag("--copy-model", copy_model,
+                "copy what would stay in the mapped file into memory: the file "
+                "may be written to then")
+      ->group(group);
+  AddPreFlag(command, &pre);
+  command
       .add_option("--affinity", affinity, "CPUs for the threads: 0,1 or 0-3")
       ->group(group);
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
-  for (const char* name : {"--disable-pass", "--isa", "--kv-type", "--context",
-                           "--f16-compute", "--buckets", "--planner"}) {
+  for (const char* name :
+       {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
+        "--buckets", "--planner", "--pre"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -116,21 +128,17 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
   EngineOptions options;
   options.threads = common.threads;
   options.huge_pages = huge_pages;
+  options.copy_model = copy_model;
+  options.model.pre = pre;
   options.force = force;
   if (!common.quiet) {
     options.model.warn = [](const std::string& warning) {
-      std::cerr << "weft: " << warning << "\n";
+      PrintNotice(warning);
     };
   }
   if (huge_pages && !common.quiet) {
-    // "always [madvise] never"; madvise itself agrees even where it is never.
-    std::string choices;
-    std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
-                 choices);
-    if (choices.empty() || absl::StrContains(choices, "[never]")) {
-      std::cerr << "weft: --hugepages: this system has them switched off "
-                   "(/sys/kernel/mm/transparent_hugepage/enabled): small pages "
-                   "are used\n";
+    if (const std::string why = WhyNoHugePages(); !why.empty()) {
+      std::cerr << "weft: --hugepages: " << why << ": small pages are used\n";
     }
   }
   CompileOptions& compile = options.model.compile;
@@ -193,6 +201,66 @@ absl::StatusOr<ContextOverflow> CompileFlags::Overflow() const {
   if (context_overflow == "shift") return ContextOverflow::kShift;
   return UsageError(absl::StrCat("--context-overflow: unknown policy '",
                                  context_overflow, "': use stop or shift"));
+}
+
+void TextFlags::AddTo(CLI::App& command) {
+  command.add_flag("--no-normalize", no_normalize,
+                   "texts as they are, where the model's tokeniser puts them "
+                   "into NFC");
+}
+
+void ChatTemplateFlag::AddTo(CLI::App& command) {
+  command.add_option(
+      "--chat-template", choice,
+      absl::StrCat("in place of the model's: a file in Jinja, or one of ",
+                   absl::StrJoin(ChatTemplateNames(), ", ")));
+}
+
+absl::StatusOr<std::string> ChatTemplateFlag::Source() const {
+  if (choice.empty()) return std::string();
+  if (std::optional<std::string> named = NamedChatTemplate(choice)) {
+    return *std::move(named);
+  }
+  absl::StatusOr<std::string> source = ReadTextFile(choice);
+  if (!source.ok()) {
+    return UsageError(absl::StrCat(
+        "--chat-template: ", source.status().message(), ": nor is it one of ",
+        absl::StrJoin(ChatTemplateNames(), ", ")));
+  }
+  if (absl::Status s = ChatTemplate::Parse(*source, "", "").status(); !s.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(choice, ": ", s.message()));
+  }
+  if (source->empty() || ValidUtf8Prefix(*source) != source->size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(choice, ": is no template: it must be text in UTF-8"));
+  }
+  return source;
+}
+
+absl::StatusOr<ChatTemplate> ChatTemplateOf(const Vocabulary& vocabulary,
+                                            std::string* warning) {
+  absl::StatusOr<ChatTemplate> made =
+      ChatTemplate::ForVocabulary(vocabulary, warning);
+  if (made.ok()) return made;
+  *warning = absl::StrCat(made.status().message(), ": a default is used");
+  return ChatTemplate::Default(vocabulary);
+}
+
+void AddPreFlag(CLI::App& command, std::string* pre) {
+  const std::vector<absl::string_view> names = PretokenizerNames();
+  command
+      .add_option("--pre", *pre,
+                  "how byte-level vocabularies cut texts, in place of what the "
+                  "file says (tokenizer.ggml.pre): qwen2, llama-bpe, ...")
+      ->check(CLI::Validator(
+          [names](std::string& name) {
+            return std::find(names.begin(), names.end(), name) != names.end()
+                       ? std::string()
+                       : absl::StrCat("'", name, "' is none: use one of ",
+                                      absl::StrJoin(names, ", "));
+          },
+          ""))
+      ->group("Compilation");
 }
 
 void SamplingFlags::AddTo(CLI::App& command) {
@@ -340,9 +408,7 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label) {
 void PrintWarnings(const CommonFlags& common,
                    const std::vector<std::string>& warnings) {
   if (common.quiet) return;
-  for (const std::string& warning : warnings) {
-    std::cerr << "weft: " << warning << "\n";
-  }
+  for (const std::string& warning : warnings) PrintNotice(warning);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(

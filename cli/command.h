@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/api/engine.h"
 #include "runtime/generation/request.h"
+#include "text/chat_template.h"
 
 namespace weft {
 
@@ -49,6 +50,8 @@ struct CompileFlags {
   std::string buckets;
   std::string planner = "search";
   bool huge_pages = false;
+  bool copy_model = false;
+  std::string pre;
   std::string affinity;
   bool force = false;
   std::vector<const CLI::Option*> compile_time;  // what a plan file fixes
@@ -61,6 +64,35 @@ struct CompileFlags {
   absl::StatusOr<EngineOptions> ToOptions(const CommonFlags& common) const;
   absl::StatusOr<ContextOverflow> Overflow() const;
 };
+
+// How texts become tokens.
+struct TextFlags {
+  bool no_normalize = false;
+
+  void AddTo(CLI::App& command);
+  void ApplyTo(EngineOptions* options) const {
+    options->normalize = !no_normalize;
+  }
+};
+
+// The template of chats: the model's, or another.
+struct ChatTemplateFlag {
+  std::string choice;
+
+  void AddTo(CLI::App& command);
+  // The source of the named template or of the file, which was parsed; empty
+  // for the model's own. Before the model is loaded, so that a mistake is told
+  // at once.
+  absl::StatusOr<std::string> Source() const;
+};
+
+// The vocabulary's template, or a default where there is none or one that does
+// not work: then `warning` says so in one line.
+absl::StatusOr<ChatTemplate> ChatTemplateOf(const Vocabulary& vocabulary,
+                                            std::string* warning);
+
+// The flag --pre NAME.
+void AddPreFlag(CLI::App& command, std::string* pre);
 
 // Sampling flags with the defaults of the contract.
 struct SamplingFlags {
@@ -117,6 +149,7 @@ void AddProfile(CLI::App& app, const CommonFlags& common, Action* action);
 void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
+void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action);
 void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
 void AddChat(CLI::App& app, const CommonFlags& common, Action* action);
 

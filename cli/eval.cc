@@ -22,6 +22,7 @@ struct Flags {
   int64_t chunk = 512;
   int64_t at = -1;
   bool json = false;
+  TextFlags texts;
   CompileFlags compile;
 };
 
@@ -101,7 +102,10 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     flags.texts.ApplyTo(options);
+                                   }));
   const int64_t vocabulary = engine->plan().model.vocabulary_size;
   std::vector<int32_t> tokens;
   if (flags.has_text) {
@@ -218,6 +222,7 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--at", flags->at,
                       "with --states: after this many tokens (default: all)");
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->texts.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, text, &common, action] {
     flags->has_text = text->count() > 0;

@@ -1,18 +1,22 @@
 // weft inspect: what a model file holds and what its plan takes.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_summary.h"
 #include "models/default_model.h"
 #include "runtime/machine/cpus.h"
+#include "text/printable.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -64,6 +68,39 @@ Json ModelJson(const ModelInfo& model) {
   return json;
 }
 
+// Bits per weight of matrices by what they are (their names without the block's
+// number), and of all tensors.
+Json BitsJson(const ModelInfo& model) {
+  struct Sum {
+    double bits = 0, weights = 0;
+  };
+  std::map<std::string, Sum> groups;
+  Sum all;
+  for (const TensorInfo& info : model.tensors) {
+    Sum here;
+    here.bits = 8.0 * static_cast<double>(info.bytes);
+    here.weights = 1.0;
+    for (int64_t n : info.shape) here.weights *= static_cast<double>(n);
+    all.bits += here.bits;
+    all.weights += here.weights;
+    if (info.shape.size() < 2) continue;
+    absl::string_view name = info.name;
+    if (absl::ConsumePrefix(&name, "blk.")) {
+      name.remove_prefix(std::min(name.find('.') + 1, name.size()));
+    }
+    absl::ConsumeSuffix(&name, ".weight");
+    Sum& group = groups[std::string(name)];
+    group.bits += here.bits;
+    group.weights += here.weights;
+  }
+  Json bits;
+  for (const auto& [name, sum] : groups) {
+    if (sum.weights > 0) bits[name] = sum.bits / sum.weights;
+  }
+  if (all.weights > 0) bits["all"] = all.bits / all.weights;
+  return bits;
+}
+
 Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
   Json tensors = Json::array();
   for (const TensorInfo& info : model.tensors) {
@@ -107,20 +144,28 @@ void Print(const Json& result, const GgufFile* file) {
   if (file != nullptr) {
     std::cout << "\nmetadata\n";
     for (const GgufKeyValue& entry : file->metadata()) {
-      std::cout << absl::StreamFormat(
-          "  %-40s %s\n", Plain(std::string(entry.key)), entry.value.Print());
+      std::cout << absl::StreamFormat("  %-40s %s\n",
+                                      PrintableLine(std::string(entry.key)),
+                                      entry.value.Print());
     }
   }
   std::cout << "\ntensors\n";
   for (const Json& t : result["tensors"]) {
     std::cout << absl::StreamFormat(
-        "  %-32s %-6s %-18s %12d bytes at %d", Plain(t["name"]),
+        "  %-32s %-6s %-18s %12d bytes at %d", PrintableLine(t["name"]),
         t["type"].get<std::string>(), t["shape"].dump(),
         t["bytes"].get<int64_t>(), t["offset"].get<int64_t>());
     if (t.contains("xxh3")) {
       std::cout << "  " << t["xxh3"].get<std::string>();
     }
     std::cout << "\n";
+  }
+  if (!result["bits_per_weight"].empty()) {
+    std::cout << "\nbits per weight\n";
+    for (const auto& [name, bits] : result["bits_per_weight"].items()) {
+      std::cout << absl::StreamFormat("  %-32s %7.4f\n", PrintableLine(name),
+                                      bits.get<double>());
+    }
   }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
 }
@@ -167,6 +212,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
     result["model"]["xxh3"] = hash;
   }
   result["tensors"] = TensorsJson(model, flags.hash && file ? &*file : nullptr);
+  result["bits_per_weight"] = BitsJson(model);
   result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
   if (flags.json) {

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/aliases.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -22,18 +26,13 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
-    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
-    AddBench,      AddSynth,    AddQuantize,   AddServe,   AddChat,
+    AddRun,      AddCompile,    AddDump,   AddInspect, AddEval,  AddPerplexity,
+    AddTokenize, AddDetokenize, AddVerify, AddProfile, AddBench, AddSynth,
+    AddQuantize, AddImatrix,    AddServe,  AddChat,
 };
 
-// One line, whatever the message holds.
 int Fail(absl::string_view message, int code) {
-  std::string line(message);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  std::cerr << "weft: " << line << "\n";
+  PrintNotice(message);
   return code;
 }
 
@@ -72,6 +71,69 @@ std::vector<std::string> CommandNames(CLI::App& app) {
   return names;
 }
 
+CLI::App* FindCommand(CLI::App& app, const std::string& name) {
+  for (CLI::App* command :
+       app.get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+// Of the command and of all commands.
+bool HasFlag(const CLI::App& app, const CLI::App* command,
+             absl::string_view name) {
+  const std::string flag(name);
+  return app.get_option_no_throw(flag) != nullptr ||
+         (command != nullptr && command->get_option_no_throw(flag) != nullptr);
+}
+
+// "weft help run" is "weft run --help", and "weft FILE" is "weft chat FILE".
+// False if the first word is no command then.
+bool FindCommandWord(const std::vector<std::string>& names,
+                     std::vector<std::string>* words) {
+  if (words->empty() || words->front().rfind("-", 0) == 0) return true;
+  if (words->front() == "help") {
+    words->erase(words->begin());
+    words->push_back("--help");
+    return FindCommandWord(names, words);
+  }
+  if (std::find(names.begin(), names.end(), words->front()) != names.end()) {
+    return true;
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(words->front(), error)) return false;
+  words->insert(words->begin(), "chat");
+  return true;
+}
+
+// ": did you mean ...?", or nothing.
+std::string Suggestion(absl::string_view word,
+                       const std::vector<std::string>& known) {
+  const std::string meant = DidYouMean(word, known);
+  return meant.empty() ? "" : absl::StrCat(": did you mean ", meant, "?");
+}
+
+// For the first flag that nobody knows.
+std::string FlagSuggestion(const CLI::App& app, const CLI::App* command,
+                           const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const CLI::App* each : {&app, command}) {
+    if (each == nullptr) continue;
+    for (const CLI::Option* option : each->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        known.push_back("--" + name);
+      }
+    }
+  }
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (word == "--") break;
+    if (word.rfind("--", 0) != 0 || HasFlag(app, command, name)) continue;
+    return Suggestion(name, known);
+  }
+  return "";
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
@@ -79,7 +141,7 @@ int Main(int argc, char** argv) {
   InstallOutput();
   CLI::App app("Compiles GGUF language models into plans and runs them.",
                "weft");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("-v,--version", kVersion);
   app.require_subcommand(1);
   app.fallthrough();
   CommonFlags common;
@@ -91,18 +153,30 @@ int Main(int argc, char** argv) {
   for (AddCommand add : kCommands) add(app, common, &action);
   RequireWholeNumbers(app);
   const std::vector<std::string> names = CommandNames(app);
-  if (argc > 1 && argv[1][0] != '-' &&
-      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    return Fail(absl::StrCat("unknown command: ", argv[1],
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!FindCommandWord(names, &words)) {
+    return Fail(absl::StrCat("unknown command: ", words.front(),
+                             Suggestion(words.front(), names),
                              ": the commands are ", absl::StrJoin(names, ", ")),
                 kExitUsage);
   }
+  const CLI::App* command =
+      words.empty() ? nullptr : FindCommand(app, words.front());
+  CommandLine line = TranslateFlags(
+      std::move(words),
+      [&](absl::string_view name) { return HasFlag(app, command, name); });
   try {
-    app.parse(argc, argv);
+    // From the last to the first, as the parser wants them.
+    app.parse(std::vector<std::string>(line.words.rbegin(), line.words.rend()));
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return Fail(std::string(e.what()) + ": see weft --help", kExitUsage);
+    return Fail(absl::StrCat(e.what(), FlagSuggestion(app, command, line.words),
+                             ": see weft --help"),
+                kExitUsage);
+  }
+  if (!common.quiet) {
+    for (const std::string& notice : line.notices) PrintNotice(notice);
   }
   absl::StatusOr<int> code = kExitOk;
   try {

@@ -1,4 +1,9 @@
-// How results reach standard output.
+// How text reaches standard output and standard error.
+//
+// One gate: both streams are the program's own, and what a terminal would obey
+// does not pass them, whatever it came from (text/printable.h): standard error
+// never, standard output where it is a terminal. A pipe or a file gets all
+// bytes.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,15 +12,15 @@
 
 namespace weft {
 
-// Once, at the start of main: std::cout keeps the reason of a failure.
+// Once, at the start of main. std::cout keeps the reason of a failure.
 void InstallOutput();
 
 // One line. Bytes that are no UTF-8 (names from files, half characters) become
 // U+FFFD: the line is always valid JSON. Keys in the order given.
 void PrintJson(const nlohmann::ordered_json& json);
 
-// Text from a file as a terminal may show it: control characters become "?".
-std::string Plain(absl::string_view text);
+// "weft: " and the line to standard error; one line, whatever it holds.
+void PrintNotice(absl::string_view line);
 
 // To `path` (whole or not at all), or to standard output when it is empty.
 absl::Status WriteResult(const std::string& path, absl::string_view content);

@@ -7,14 +7,19 @@
 // window are seen with at least context - stride tokens before them. Smaller
 // strides cost more and give lower (truer) figures. The nll is the mean
 // negative log-likelihood per token, in nats; the perplexity is exp(nll).
+//
+// --kl-save keeps what the model gives for the same tokens (base_logits.h), and
+// --kl-base compares another model with that.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "cli/base_logits.h"
 #include "cli/command.h"
 #include "cli/output.h"
 
@@ -22,15 +27,18 @@ namespace weft {
 namespace {
 
 struct Flags {
-  std::string model, file;
+  std::string model, file, save, base;
   int64_t stride = 0;
   bool json = false;
+  TextFlags text;
   CompileFlags compile;
 };
 
 struct Total {
   double nll = 0;
   int64_t tokens = 0;
+  std::optional<BaseLogitsWriter> save;
+  std::optional<BaseLogitsReader> base;
 };
 
 // Adds what `window` says of its tokens from `first` on.
@@ -46,8 +54,14 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
   return engine.Evaluate(
       window, positions, chunk,
       [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
-        WEFT_ASSIGN_OR_RETURN(double p,
-                              LogProbability(logits, window[position + 1]));
+        const int32_t token = window[position + 1];
+        WEFT_ASSIGN_OR_RETURN(double p, LogProbability(logits, token));
+        if (total->save) {
+          WEFT_RETURN_IF_ERROR(total->save->Add(token, logits));
+        }
+        if (total->base) {
+          WEFT_RETURN_IF_ERROR(total->base->Compare(token, logits));
+        }
         total->nll -= p;
         ++total->tokens;
         return absl::OkStatus();
@@ -57,8 +71,10 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
 absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   if (flags.stride < 0) return UsageError("--stride: want a number from 1");
   WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(flags.model, flags.compile, common,
+                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   const Tokenizer& tokenizer = engine->tokenizer();
   EncodeOptions plain;
@@ -86,6 +102,17 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   }
   const Progress progress = MakeProgress(common, "perplexity");
   Total total;
+  const int64_t vocabulary = engine->plan().model.vocabulary_size;
+  if (!flags.save.empty()) {
+    WEFT_ASSIGN_OR_RETURN(BaseLogitsWriter save,
+                          BaseLogitsWriter::Create(flags.save, vocabulary));
+    total.save.emplace(std::move(save));
+  }
+  if (!flags.base.empty()) {
+    WEFT_ASSIGN_OR_RETURN(BaseLogitsReader base,
+                          BaseLogitsReader::Open(flags.base, vocabulary));
+    total.base.emplace(std::move(base));
+  }
   // Of a text without BOS the first token cannot be foretold.
   int64_t counted = head.empty() ? 1 : 0;
   for (int64_t begin = 0; counted < count; begin += stride) {
@@ -97,15 +124,32 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
     counted = end;
     if (progress) progress(static_cast<double>(end) / count);
   }
+  if (total.save) WEFT_RETURN_IF_ERROR(total.save->Commit());
+  std::optional<Divergence> divergence;
+  if (total.base) {
+    WEFT_ASSIGN_OR_RETURN(divergence, total.base->Result());
+  }
   const double nll = total.nll / total.tokens;
   if (flags.json) {
-    PrintJson({{"perplexity", std::exp(nll)},
-               {"tokens", total.tokens},
-               {"nll", nll}});
-  } else {
+    nlohmann::ordered_json json = {
+        {"perplexity", std::exp(nll)}, {"tokens", total.tokens}, {"nll", nll}};
+    if (divergence) {
+      json["kl_mean"] = divergence->mean;
+      json["kl_p99"] = divergence->percentile99;
+      json["same_top"] = divergence->same_top;
+    }
+    PrintJson(json);
+    return kExitOk;
+  }
+  std::cout << absl::StreamFormat(
+      "perplexity %.4f over %d tokens (%.6f nats per token)\n", std::exp(nll),
+      total.tokens, nll);
+  if (divergence) {
     std::cout << absl::StreamFormat(
-        "perplexity %.4f over %d tokens (%.6f nats per token)\n", std::exp(nll),
-        total.tokens, nll);
+        "divergence from the base %.6f nats per token (99%% below %.6f), same "
+        "first choice %.2f%%\n",
+        divergence->mean, divergence->percentile99,
+        100.0 * divergence->same_top);
   }
   return kExitOk;
 }
@@ -125,7 +169,17 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--stride", flags->stride,
                       "tokens from window to window (default: half of what "
                       "the context holds)");
+  CLI::Option* save = command->add_option(
+      "--kl-save", flags->save,
+      "keep the model's distributions in this file: 2 bytes for each token of "
+      "the vocabulary and of the text");
+  command
+      ->add_option("--kl-base", flags->base,
+                   "compare with the distributions of such a file: mean and "
+                   "99th percentile of the KL divergence, same first choice")
+      ->excludes(save);
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->text.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Perplexity(*flags, common); };

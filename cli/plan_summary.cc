@@ -11,6 +11,8 @@
 #include "cli/output.h"
 #include "ops/op_table.h"
 #include "runtime/plan/kernel_uses.h"
+#include "runtime/plan/large_tables.h"
+#include "text/printable.h"
 
 namespace weft {
 namespace {
@@ -63,8 +65,9 @@ void PrintChoices(const Json& choices) {
     }
     const int nodes = c["nodes"];
     std::cout << absl::StreamFormat(
-        "  %s, %d node%s (%s%s): %s -> %s\n", c["op"].get<std::string>(), nodes,
-        nodes == 1 ? "" : "s", Plain(c["first_node"]), nodes == 1 ? "" : " ...",
+        "  %s, %d node%s (%s%s): %s -> %s\n",
+        PrintableLine(c["op"].get<std::string>()), nodes, nodes == 1 ? "" : "s",
+        PrintableLine(c["first_node"]), nodes == 1 ? "" : " ...",
         c["input"].get<std::string>(), c["output"].get<std::string>());
     const std::string weight = c["weight"], order = c["summation"];
     std::cout << absl::StreamFormat(
@@ -95,9 +98,10 @@ void PrintChoices(const Json& choices) {
 }  // namespace
 
 void PrintValue(const std::string& key, const Json& value) {
-  std::cout << absl::StreamFormat(
-      "  %-22s %s\n", key,
-      value.is_string() ? Plain(value.get<std::string>()) : value.dump());
+  std::cout << absl::StreamFormat("  %-22s %s\n", key,
+                                  value.is_string()
+                                      ? PrintableLine(value.get<std::string>())
+                                      : value.dump());
 }
 
 Json PlanJson(const Plan& plan, int threads, bool kernels) {
@@ -146,6 +150,7 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"buckets", std::move(buckets)},
                  {"weight_bytes", memory.weights},
                  {"source_weight_bytes", memory.source_weights},
+                 {"bytes_left_in_file", BytesLeftInFile(last)},
                  {"packed_overhead", overhead},
                  {"kv_bytes_per_token", memory.kv_per_token},
                  {"kv_bytes", memory.kv},
@@ -157,6 +162,9 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"peak_bytes", memory.peak(threads)},
                  {"kernels", KernelsOf(last)},
                  {"passes", std::move(passes)}};
+  if (memory.kv_per_token_of_heads > memory.kv_per_token) {
+    result["kv_bytes_per_token_of_heads"] = memory.kv_per_token_of_heads;
+  }
   if (kernels) result["kernel_choices"] = KernelChoices(plan);
   return result;
 }
@@ -219,10 +227,11 @@ void PrintPlan(const Json& plan, const Json& memory) {
   }
   std::cout << "\npasses                   nodes           seconds\n";
   for (const Json& p : plan["passes"]) {
-    std::cout << absl::StreamFormat(
-        "  %-20s  %4d -> %4d    %.6f\n", p["name"].get<std::string>(),
-        p["nodes_before"].get<int>(), p["nodes_after"].get<int>(),
-        p["seconds"].get<double>());
+    std::cout << absl::StreamFormat("  %-20s  %4d -> %4d    %.6f\n",
+                                    PrintableLine(p["name"].get<std::string>()),
+                                    p["nodes_before"].get<int>(),
+                                    p["nodes_after"].get<int>(),
+                                    p["seconds"].get<double>());
   }
   if (plan.contains("kernel_choices")) PrintChoices(plan["kernel_choices"]);
 }

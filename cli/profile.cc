@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "graph/listing.h"
+#include "text/printable.h"
 
 namespace weft {
 namespace {
@@ -119,9 +120,10 @@ void PrintRows(const char* title, const std::vector<ProfileRow>& rows,
     const ProfileRow& row = rows[i];
     const double seconds = std::max(row.seconds, 1e-12);
     std::cout << absl::StreamFormat(
-        "  %-30s %6d %10.3f %6s %8.1f %6s %9.1f %6s  %s\n", Plain(row.name),
-        row.count, row.seconds * 1e3, percent(row.seconds, phase.seconds),
-        row.bytes / seconds / 1e9, percent(row.memory_seconds, row.seconds),
+        "  %-30s %6d %10.3f %6s %8.1f %6s %9.1f %6s  %s\n",
+        PrintableLine(row.name), row.count, row.seconds * 1e3,
+        percent(row.seconds, phase.seconds), row.bytes / seconds / 1e9,
+        percent(row.memory_seconds, row.seconds),
         row.operations / seconds / 1e9,
         percent(row.arithmetic_seconds, row.seconds), row.kernel);
   }

@@ -38,6 +38,7 @@ struct Flags {
   std::vector<std::string> stop, logit_bias;
   std::string grammar_file, json_schema;
   bool json = false;
+  TextFlags text;
   CompileFlags compile;
   SamplingFlags sampling;
 };
@@ -178,8 +179,10 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   if (flags.has_file) {
     WEFT_ASSIGN_OR_RETURN(prompt, ReadTextFile(flags.file));
   }
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(flags.model, flags.compile, common,
+                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
   WEFT_ASSIGN_OR_RETURN(
       const std::string suggested,
       flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
@@ -244,6 +247,7 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--json-schema", flags->json_schema,
                       "the text is JSON of the schema in this file");
   command->add_flag("--json", flags->json, "print one JSON object");
+  flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, prompt, file, &common, action] {

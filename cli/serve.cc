@@ -4,6 +4,9 @@
 // model is loaded while /health says so; then standard output gets one line,
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
+#include <malloc.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -22,9 +25,11 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
 #include "serve/service.h"
+#include "text/printable.h"
 
 namespace weft {
 namespace {
@@ -41,11 +46,13 @@ struct Flags {
   std::string api_key_file, model_name, cors_origin;
   std::vector<std::string> hosts;
   int slots = 4;
+  int64_t client_queue = 0;
   int64_t kv_tokens = 0;
   int checkpoints = -1;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
+  int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
@@ -54,6 +61,8 @@ struct Flags {
   int write_seconds = 30, drain_seconds = 30;
   SchedulerOptions scheduler;
   bool no_prefix_cache = false;
+  TextFlags text;
+  ChatTemplateFlag chat_template;
   CompileFlags compile;
 };
 
@@ -128,58 +137,69 @@ std::string ModelName(const Flags& flags, const Plan& plan) {
 }
 
 absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
+                                      const std::string& source,
                                       const CommonFlags& common) {
+  ConstraintCache::Limits grammars;
+  grammars.alive_bytes = flags.max_grammar_bytes;
+  grammars.kept_bytes =
+      std::min(grammars.kept_bytes, flags.max_grammar_bytes / 4);
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       LoadEngine(
           flags.model, flags.compile, common, [&](EngineOptions* options) {
             options->sequences = flags.slots;
+            options->chat_template = source;
+            flags.text.ApplyTo(options);
             options->kv_pages =
                 (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
             options->checkpoints =
                 flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
+            options->beside_bytes = grammars.peak();
           }));
-  const Vocabulary& vocabulary = engine->plan().vocabulary;
   std::string warning;
-  absl::StatusOr<ChatTemplate> chat_template =
-      ChatTemplate::ForVocabulary(vocabulary, &warning);
-  if (!chat_template.ok()) {
-    // Completions need none, and a chat is better with another than not at all.
-    warning = absl::StrCat(chat_template.status().message(),
-                           ": chats take a template of weft's own");
-    chat_template = ChatTemplate::Default(vocabulary);
-    if (!chat_template.ok()) return chat_template.status();
-  }
+  WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
+                        ChatTemplateOf(engine->plan().vocabulary, &warning));
   if (!warning.empty()) PrintWarnings(common, {warning});
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
   model.created = absl::ToUnixSeconds(absl::Now());
-  model.tool_custom = ToolCustomOf(chat_template->source());
+  model.tool_custom = ToolCustomOf(chat_template.source());
   model.chat_template =
-      std::make_unique<const ChatTemplate>(*std::move(chat_template));
+      std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
+  options.client_queue_limit =
+      flags.client_queue > 0 ? flags.client_queue
+                             : options.queue_limit - options.queue_limit / 4;
   options.log = [common](const std::string& line) {
-    PrintWarnings(common, {Plain(line)});
+    PrintWarnings(common, {line});
   };
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
-  model.grammars = std::make_unique<OutputGrammars>(&model.tokenizer());
+  model.grammars =
+      std::make_unique<OutputGrammars>(&model.tokenizer(), grammars);
   return model;
 }
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
            const CommonFlags& common) {
-  const int64_t cancelled = model.scheduler->Drain(absl::Now() + time);
+  const int64_t cancelled = model.scheduler->Drain(time);
   if (cancelled > 0 && !common.quiet) {
     std::cerr << "weft: " << cancelled << " requests were not finished\n";
   }
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+#ifdef M_ARENA_MAX
+  // Else each connection's thread may take from a heap of its own, and what one
+  // frees is of no use to the others: with many large grammars the process grew
+  // to three times their budget.
+  mallopt(M_ARENA_MAX, 1);
+#endif
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
+  WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   const bool open = keys.empty();
   Service service(limits);
@@ -193,7 +213,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   server.SetRefusal("the model is being loaded");
   ServerThread thread(&server);
-  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, common));
+  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, source, common));
   const std::string name = model.id;
   service.SetModel(std::move(model));
   WaitForInterrupt interrupt;
@@ -207,8 +227,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
     std::cerr << absl::StreamFormat(
         "weft: %s is ready: loaded in %.3f s, %d slots, up to %d tokens in "
         "each\n",
-        Plain(name), service.model().engine().load_seconds(), flags.slots,
-        service.model().capacity());
+        PrintableLine(name), service.model().engine().load_seconds(),
+        flags.slots, service.model().capacity());
   }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
@@ -234,6 +254,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "of a request, its first line included");
   add("--max-answer-bytes", &flags->max_answer_bytes, int64_t{1}, huge,
       "of an answer that is no stream");
+  add("--max-grammar-bytes", &flags->max_grammar_bytes, int64_t{1}, huge,
+      "of all grammars and schemas that requests bring, waiting ones included");
   add("--max-prompt-tokens", &flags->max_prompt_tokens, int64_t{0}, huge,
       "0: what the context holds");
   add("--max-generated-tokens", &flags->max_generated_tokens, int64_t{0}, huge,
@@ -244,6 +266,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "at the same time; more are told 503");
   add("--queue", &flags->scheduler.queue_limit, int64_t{1}, huge,
       "texts that wait for a slot; more are told 429");
+  add("--client-queue", &flags->client_queue, int64_t{0}, huge,
+      "of them, how many may be of one client; 0: three quarters");
   add("--header-seconds", &flags->header_seconds, 1, day,
       "for the headers of a request to come");
   add("--body-seconds", &flags->body_seconds, 1, day,
@@ -309,6 +333,8 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
       ->capture_default_str();
   command->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                     "keep nothing of earlier prompts");
+  flags->chat_template.AddTo(*command);
+  flags->text.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -14,22 +15,31 @@ namespace weft {
 namespace {
 
 struct Flags {
-  std::string model, text, file, ids;
+  std::string model, text, file, ids, pre;
   bool has_text = false, has_file = false;
   bool no_special = false, no_bos = false, special = false, json = false;
   bool no_normalize = false;
 };
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> OpenTokenizer(
-    const std::string& path) {
+    const Flags& flags, const CommonFlags& common) {
+  const std::string& path = flags.model;
   if (IsPlanFile(path)) {
+    if (!flags.pre.empty()) {
+      return UsageError(absl::StrCat("--pre: ", path,
+                                     " is a plan, which keeps the one that it "
+                                     "was compiled with"));
+    }
     ModelOptions options = DefaultModelOptions();
     options.reads_weights = false;
     WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options));
     return Tokenizer::Create(std::move(plan.vocabulary));
   }
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(path));
-  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file));
+  VocabularyOptions options;
+  options.pre = flags.pre;
+  if (!common.quiet) options.warn = PrintNotice;
+  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file, options));
   return Tokenizer::Create(std::move(vocabulary));
 }
 
@@ -51,7 +61,7 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
     text = std::move(content);
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        OpenTokenizer(flags.model));
+                        OpenTokenizer(flags, common));
   EncodeOptions options;
   options.add_special = !flags.no_bos;
   options.parse_special = !flags.no_special;
@@ -75,9 +85,9 @@ absl::StatusOr<int> Tokenize(const Flags& flags, const CommonFlags& common) {
   return kExitOk;
 }
 
-absl::StatusOr<int> Detokenize(const Flags& flags) {
+absl::StatusOr<int> Detokenize(const Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        OpenTokenizer(flags.model));
+                        OpenTokenizer(flags, common));
   std::vector<int32_t> ids;
   if (!flags.ids.empty()) {
     WEFT_ASSIGN_OR_RETURN(
@@ -112,6 +122,7 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--no-normalize", flags->no_normalize,
                     "the text as it is, where the model's tokeniser puts it "
                     "into NFC");
+  AddPreFlag(*command, &flags->pre);
   command->add_flag("--no-bos", flags->no_bos, "add no BOS and no EOS");
   command->add_flag("--json", flags->json,
                     "print one JSON object with ids and pieces");
@@ -122,7 +133,7 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   });
 }
 
-void AddDetokenize(CLI::App& app, const CommonFlags&, Action* action) {
+void AddDetokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "detokenize", "The text of ids: the tokens' bytes, and a newline");
@@ -132,8 +143,9 @@ void AddDetokenize(CLI::App& app, const CommonFlags&, Action* action) {
       ->required();
   command->add_option("IDS", flags->ids, "as 1,2,3")->required();
   command->add_flag("--special", flags->special, "print control tokens too");
-  command->callback(
-      [flags, action] { *action = [flags] { return Detokenize(*flags); }; });
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Detokenize(*flags, common); };
+  });
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
 #include "runtime/machine/cpus.h"
+#include "text/printable.h"
 
 namespace weft {
 namespace {
@@ -183,7 +184,7 @@ void Print(const Report& report) {
                                     check.fault.empty() ? "ok" : "WRONG");
     if (check.worst > 0) {
       std::cout << absl::StreamFormat(", moves %.2g of a row's size at %s",
-                                      check.worst, Plain(check.node));
+                                      check.worst, PrintableLine(check.node));
     }
     std::cout << "\n";
   }
@@ -192,10 +193,11 @@ void Print(const Report& report) {
         "nodes %5d tokens: %5d compared in %d steps, worst %.0f%% of what "
         "its kernel may differ: %s, %s\n",
         check.bucket, check.nodes, check.steps, 100 * check.worst,
-        Plain(check.worst_node), check.worst_kernel);
+        PrintableLine(check.worst_node), check.worst_kernel);
   }
   for (const NodeFault& fault : report.nodes.faults) {
-    const std::string name = Plain(fault.node), what = Plain(fault.fault);
+    const std::string name = PrintableLine(fault.node),
+                      what = PrintableLine(fault.fault);
     if (fault.kernel.empty()) {
       std::cout << absl::StreamFormat("weight %s: %s\n", name, what);
     } else {

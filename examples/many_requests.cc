@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     texts[*id] = prompt;
   }
   weft::Event event;
-  while (news->Next(absl::InfiniteFuture(), &event)) {
+  while (news->Next(absl::InfiniteDuration(), &event)) {
     std::string& text = texts[event.request];
     text += event.text;
     if (!event.last) continue;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/attribute_text.h"
 
 namespace weft {
 namespace {
@@ -15,16 +16,6 @@ absl::Status Wrong(absl::string_view op, absl::string_view name,
                    absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat(op, " attribute ", name, ": ", what));
-}
-
-std::string ToText(const AttributeValue& value) {
-  if (const int64_t* integer = std::get_if<int64_t>(&value)) {
-    return absl::StrCat(*integer);
-  }
-  if (const double* number = std::get_if<double>(&value)) {
-    return absl::StrCat(*number);
-  }
-  return absl::StrCat("\"", std::get<std::string>(value), "\"");
 }
 
 // Which alternative of AttributeValue it is.

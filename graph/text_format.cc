@@ -1,8 +1,5 @@
 #include "graph/text_format.h"
 
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <unordered_map>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "graph/attribute_text.h"
 
 namespace weft {
 namespace {
@@ -34,18 +32,6 @@ std::string Quoted(absl::string_view text) {
                       : absl::StrCat("\"", absl::CHexEscape(text), "\"");
 }
 
-// The shortest text that reads back as the same double and looks like one.
-std::string FormatDouble(double x) {
-  char buffer[40];
-  for (int digits : {6, 9, 17}) {
-    std::snprintf(buffer, sizeof(buffer), "%.*g", digits, x);
-    if (std::strtod(buffer, nullptr) == x) break;
-  }
-  std::string text = buffer;
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
 std::string TypeText(const Value& value) {
   std::string text = value.type.ToString();
   if (value.offset >= 0) absl::StrAppend(&text, "@", value.offset);
@@ -56,17 +42,7 @@ std::string TypeText(const Value& value) {
 
 std::string FormatAttribute(absl::string_view name,
                             const AttributeValue& value) {
-  std::string text = absl::StrCat(name, "=");
-  if (const int64_t* i = std::get_if<int64_t>(&value)) {
-    absl::StrAppend(&text, *i);
-  } else if (const double* d = std::get_if<double>(&value)) {
-    absl::StrAppend(&text, FormatDouble(*d));
-  } else {
-    // A string always has quotes, so that it is never taken for a number.
-    absl::StrAppend(&text, "\"", absl::CHexEscape(std::get<std::string>(value)),
-                    "\"");
-  }
-  return text;
+  return absl::StrCat(name, "=", ToText(value));
 }
 
 namespace {

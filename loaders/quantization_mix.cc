@@ -22,8 +22,11 @@ enum class Layers {
   kFirstFour,
   kFirstEighth,
   kFirstSixteenth,
-  kOuterAndEveryThird,  // first and last eighth, and every third layer between
-  kSharedKeys,          // all, when four or more query heads share a KV head
+  kOuterAndEveryThird,   // first and last eighth, and every third layer between
+  kMiddle,               // without the first and last eighth
+  kSharedKeys,           // all, when four or more query heads share a KV head
+  kSharedKeysOrExperts,  // these, or models with four or more experts
+  kEightExperts,         // all, of models with eight experts
 };
 
 bool Applies(Layers layers, int64_t layer, const MixModel& model) {
@@ -42,8 +45,14 @@ bool Applies(Layers layers, int64_t layer, const MixModel& model) {
     case Layers::kOuterAndEveryThird:
       return layer < eighth || layer >= 7 * model.block_count / 8 ||
              (layer - eighth) % 3 == 2;
+    case Layers::kMiddle:
+      return layer >= eighth && layer < 7 * model.block_count / 8;
     case Layers::kSharedKeys:
       return model.heads_per_kv_head >= 4;
+    case Layers::kSharedKeysOrExperts:
+      return model.heads_per_kv_head >= 4 || model.experts >= 4;
+    case Layers::kEightExperts:
+      return model.experts == 8;
   }
   return false;
 }
@@ -79,8 +88,9 @@ std::optional<LayerTensor> ParseLayerTensor(absl::string_view name) {
 bool IsKept(const TensorRole& tensor) {
   if (tensor.dims.size() < 2) return true;
   if (!absl::EndsWith(tensor.name, ".weight")) return true;
-  for (const char* part : {"ffn_gate_inp", "position_embd", "token_types",
-                           "ssm_conv1d", "shortconv.conv."}) {
+  for (const char* part :
+       {"ffn_gate_inp", "position_embd", "token_types", "per_layer_model_proj",
+        "ssm_conv1d", "shortconv.conv."}) {
     if (absl::StrContains(tensor.name, part)) return true;
   }
   return absl::StrContains(tensor.name, "_norm.");
@@ -117,7 +127,9 @@ struct MixRules {
   DType base;
   DType output;
   // The first that applies wins; unused places have no tensor.
-  Rule rules[4];
+  Rule rules[7];
+  // Of an embedding that is not the output too; F32 where the base serves.
+  DType embedding = DType::kF32;
 };
 
 namespace {
@@ -126,12 +138,33 @@ using L = Layers;
 constexpr DType kQ3_K = DType::kQ3_K, kQ4_K = DType::kQ4_K,
                 kQ5_K = DType::kQ5_K, kQ6_K = DType::kQ6_K;
 
+constexpr DType kIQ2_XXS = DType::kIQ2_XXS, kIQ3_XXS = DType::kIQ3_XXS,
+                kIQ3_S = DType::kIQ3_S, kQ2_K = DType::kQ2_K,
+                kQ8_0 = DType::kQ8_0;
+
+// What the smallest mixes have in common: `more` for what hurts most.
+constexpr MixRules SmallMix(const char* name, uint32_t file_type, DType base,
+                            DType more, DType attention_output,
+                            DType embedding) {
+  return {name,
+          file_type,
+          base,
+          kQ5_K,
+          {{"attn_v", L::kSharedKeysOrExperts, kQ4_K},
+           {"attn_v", L::kAll, more},
+           {"attn_k", L::kEightExperts, kQ4_K},
+           {"ffn_down", L::kFirstEighth, more},
+           {"attn_output", L::kEightExperts, kQ5_K},
+           {"attn_output", L::kAll, attention_output}},
+          embedding};
+}
+
 constexpr MixRules kMixes[] = {
     {"F32", 0, DType::kF32, DType::kF32, {}},
     {"F16", 1, DType::kF16, DType::kF16, {}},
     {"BF16", 32, DType::kBF16, DType::kBF16, {}},
-    // By convention Q2_K is a mix; all other names of types mean the plain
-    // type.
+    // By convention Q2_K is a mix, as the names of codebook and ternary types
+    // are; all other names of types mean the plain type.
     {"Q2_K",
      10,
      DType::kQ2_K,
@@ -172,6 +205,57 @@ constexpr MixRules kMixes[] = {
      kQ6_K,
      {{"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
       {"attn_qkv", L::kAll, kQ6_K}}},
+    {"Q2_K_S",
+     21,
+     kQ2_K,
+     kQ6_K,
+     {{"attn_v|attn_k", L::kEightExperts, kQ8_0},
+      {"attn_v", L::kSharedKeys, kQ4_K},
+      {"ffn_down", L::kFirstEighth, kQ4_K}}},
+    // By these names too files hold mixes; IQ2_S is mostly IQ2_XS.
+    SmallMix("IQ1_S", 24, DType::kIQ1_S, kQ2_K, kIQ2_XXS, kQ2_K),
+    SmallMix("IQ1_M", 31, DType::kIQ1_M, kQ2_K, kIQ2_XXS, kQ2_K),
+    SmallMix("IQ2_XXS", 19, kIQ2_XXS, kQ2_K, kIQ2_XXS, kQ2_K),
+    SmallMix("IQ2_XS", 20, DType::kIQ2_XS, kQ2_K, DType::kIQ2_XS, kQ2_K),
+    SmallMix("IQ2_S", 28, DType::kIQ2_XS, kIQ3_S, kIQ3_S, kIQ3_S),
+    SmallMix("IQ2_M", 29, DType::kIQ2_S, kIQ3_S, kIQ3_S, kIQ3_S),
+    {"IQ3_XXS",
+     23,
+     kIQ3_XXS,
+     kQ5_K,
+     {{"attn_v|attn_k", L::kEightExperts, kQ8_0},
+      {"attn_v", L::kSharedKeys, kQ4_K},
+      {"attn_q|attn_k", L::kAll, DType::kIQ2_S},
+      {"attn_output", L::kEightExperts, kQ5_K},
+      {"attn_output", L::kAll, kIQ3_S}},
+     kIQ3_S},
+    {"IQ3_XS",
+     22,
+     kIQ3_S,
+     kQ6_K,
+     {{"attn_v|attn_k", L::kEightExperts, kQ8_0},
+      {"attn_v", L::kSharedKeys, kQ4_K},
+      {"attn_q|attn_k", L::kAll, kIQ3_XXS},
+      {"attn_output", L::kEightExperts, kQ5_K},
+      {"ffn_gate|ffn_up", L::kMiddle, kIQ3_XXS}}},
+    {"IQ3_S",
+     26,
+     kIQ3_S,
+     kQ6_K,
+     {{"attn_v|attn_k", L::kEightExperts, kQ8_0},
+      {"attn_v", L::kSharedKeys, kQ4_K},
+      {"attn_output", L::kEightExperts, kQ5_K}}},
+    {"IQ3_M",
+     27,
+     kIQ3_S,
+     kQ6_K,
+     {{"attn_v|attn_k", L::kEightExperts, kQ8_0},
+      {"attn_v", L::kAll, kQ4_K},
+      {"ffn_down", L::kFirstEighth, kQ4_K},
+      {"attn_output", L::kEightExperts, kQ5_K},
+      {"attn_output|attn_qkv", L::kAll, kQ4_K}}},
+    {"TQ1_0", 36, DType::kTQ1_0, kQ6_K, {}, kQ4_K},
+    {"TQ2_0", 37, DType::kTQ2_0, kQ6_K, {}, kQ4_K},
     {"MXFP4_MOE",
      38,
      DType::kQ8_0,
@@ -218,6 +302,9 @@ DType TypeInMix(const MixRules& mix, absl::string_view name,
   if (name == "output.weight" ||
       (name == "token_embd.weight" && model.tied_output)) {
     return mix.output;
+  }
+  if (name == "token_embd.weight" && mix.embedding != DType::kF32) {
+    return mix.embedding;
   }
   const std::optional<LayerTensor> place = ParseLayerTensor(name);
   if (place.has_value()) {
@@ -298,5 +385,22 @@ absl::Status QuantizationMix::CheckOverrides(
 
 uint32_t QuantizationMix::file_type() const { return rules_->file_type; }
 const char* QuantizationMix::name() const { return rules_->name; }
+// Q2_K where Q2_K, the mix, has more bits.
+bool QuantizationMix::needs_importance() const {
+  return absl::string_view(rules_->name) == "Q2_K_S";
+}
+
+bool NeedsImportance(DType type) {
+  switch (type) {
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // Which type each tensor of a model gets, given one word.
 //
 // The word is a type (`Q4_0`, `Q6_K`, `BF16`: every matrix has it) or a mix
-// (`Q4_K_M`: a K type with more bits where errors hurt most). The mixes are
+// (`Q4_K_M`, `IQ2_XXS`: a type with more bits where errors hurt most). The mixes are
 // those that GGUF files carry by these names: attention values and the second
 // FFN matrix weigh most, early and late layers more than middle ones, and the
 // output matrix (the embedding, when the model has none) gets Q6_K. Vectors,
@@ -9,7 +9,8 @@
 //
 // A row that is no multiple of the type's block gets the next type that fits
 // and loses nothing:
-//   Q2_K, Q3_K, IQ4_XS -> IQ4_NL   Q4_K -> Q5_0   Q5_K -> Q5_1   Q6_K -> Q8_0
+//   Q2_K, Q3_K, IQ types -> IQ4_NL   Q4_K -> Q5_0   Q5_K -> Q5_1
+//   Q6_K, NVFP4 -> Q8_0   TQ1_0, TQ2_0, Q1_0, Q2_0 -> Q4_0
 //   any block of 32 -> F16
 // (graph/quantized_types.h)
 //
@@ -39,6 +40,7 @@ struct TensorRole {
 struct MixModel {
   int64_t block_count = 0;
   int64_t heads_per_kv_head = 1;
+  int64_t experts = 0;
   bool tied_output = false;  // no output.weight: the embedding is the output
 };
 
@@ -49,6 +51,9 @@ struct TypeChoice {
   // rows.
   DType wanted = DType::kF32;
 };
+
+// Types of so few bits that they are of no use without an importance matrix.
+bool NeedsImportance(DType type);
 
 struct MixRules;  // a row of the table in quantization_mix.cc
 
@@ -70,6 +75,8 @@ class QuantizationMix {
   uint32_t file_type() const;
   // Upper case, as in file names.
   const char* name() const;
+  // Whether the mix as a whole is for use with an importance matrix only.
+  bool needs_importance() const;
 
  private:
   struct Override {

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
+#include "loaders/importance_matrix.h"
 #include "loaders/quantization_mix.h"
+#include "loaders/type_search.h"
 #include "ops/dequantize.h"
 #include "ops/quantize.h"
 
@@ -39,6 +42,11 @@ absl::StatusOr<MixModel> DescribeModel(const GgufFile& file) {
   // Any number will do: it is only compared with layer numbers.
   model.block_count = static_cast<int64_t>(
       std::min<uint64_t>(blocks->value_or(0), uint64_t{1} << 32));
+  const auto experts =
+      file.OptionalUint(absl::StrCat(architecture, ".expert_count"));
+  if (!experts.ok()) return experts.status();
+  model.experts = static_cast<int64_t>(
+      std::min<uint64_t>(experts->value_or(0), uint64_t{1} << 32));
   const GgufTensor* queries = file.FindTensor("blk.0.attn_q.weight");
   const GgufTensor* keys = file.FindTensor("blk.0.attn_k.weight");
   if (queries != nullptr && keys != nullptr && queries->dims.size() == 2 &&
@@ -55,8 +63,23 @@ absl::Status InTensor(const absl::Status& status, const std::string& path,
                                    ": ", status.message()));
 }
 
+// Matrices in a tensor: of experts, several.
+int64_t MatricesOf(const GgufTensor& tensor) {
+  return tensor.dims.size() < 3
+             ? 1
+             : tensor.elements() / (tensor.dims[0] * tensor.dims[1]);
+}
+
+// The weights of row `row`, or null. means: as ImportanceMatrix::Means.
+const float* ImportanceOf(const GgufTensor& tensor,
+                          const std::vector<float>& means, int64_t row) {
+  if (means.empty()) return nullptr;
+  return means.data() + row / tensor.dims[1] * tensor.dims[0];
+}
+
 // Rows [first, first + count) of `tensor` as `type`, into `out`.
-absl::Status QuantizeRows(const GgufTensor& tensor, DType type, int64_t first,
+absl::Status QuantizeRows(const GgufTensor& tensor, DType type,
+                          const std::vector<float>& means, int64_t first,
                           int64_t count, uint8_t* out) {
   const int64_t columns = tensor.dims[0];
   const int64_t source_row = RowBytes(tensor.type, columns);
@@ -66,7 +89,8 @@ absl::Status QuantizeRows(const GgufTensor& tensor, DType type, int64_t first,
     DequantizeRow(tensor.type, tensor.data.data() + (first + r) * source_row,
                   values.data(), columns);
     const absl::Status status =
-        QuantizeRow(type, values.data(), out + r * result_row, columns);
+        QuantizeRow(type, values.data(), out + r * result_row, columns,
+                    ImportanceOf(tensor, means, first + r));
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("row ", first + r, ": ",
                                                       status.message()));
@@ -75,7 +99,8 @@ absl::Status QuantizeRows(const GgufTensor& tensor, DType type, int64_t first,
   return absl::OkStatus();
 }
 
-absl::Status QuantizeTensor(const GgufTensor& tensor, DType type, int threads,
+absl::Status QuantizeTensor(const GgufTensor& tensor, DType type,
+                            const std::vector<float>& means, int threads,
                             const GgufWriter::Sink& sink) {
   const int64_t columns = tensor.dims[0];
   const int64_t rows = tensor.elements() / columns;
@@ -90,7 +115,7 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type, int threads,
       const int64_t begin = std::min(count, thread * per_thread);
       const int64_t end = std::min(count, begin + per_thread);
       results[static_cast<size_t>(thread)] =
-          QuantizeRows(tensor, type, first + begin, end - begin,
+          QuantizeRows(tensor, type, means, first + begin, end - begin,
                        buffer.data() + begin * row_bytes);
     };
     std::vector<std::thread> workers;
@@ -106,6 +131,142 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type, int threads,
     if (!written.ok()) return written;
   }
   return absl::OkStatus();
+}
+
+absl::Status NoImportance(const std::string& path, bool has_matrix,
+                          DType type) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      UpperName(type), " is of no use without the importance of the columns: ",
+      has_matrix
+          ? "the importance matrix does not have this tensor: give it another "
+            "type with --tensor-type"
+          : absl::StrCat("run weft imatrix ", path,
+                         " -f TEXT -o FILE, then give --imatrix FILE")));
+}
+
+// How much of a tensor's noise reaches the logits, relative to a matrix of a
+// block. Noise of the output matrix is all there; that of the matrices of all
+// blocks together was measured to add up to one and a half times the mean of
+// theirs (28 of them, K and IQ types). What an embedding adds stays to the end
+// beside what all blocks add.
+double ReachOfNoise(absl::string_view name, const MixModel& model) {
+  const double blocks =
+      static_cast<double>(std::max<int64_t>(1, model.block_count));
+  if (name == "output.weight") return 4.0 * blocks;
+  if (name == "token_embd.weight") {
+    return model.tied_output ? 4.0 * blocks : blocks;
+  }
+  return 1.0;
+}
+
+// Rows of a matrix on which types are tried.
+constexpr int64_t kSampledRows = 48;
+
+// What each type that may be chosen costs.
+absl::StatusOr<TensorCosts> MeasureTypes(const GgufTensor& tensor,
+                                         const std::vector<float>& means,
+                                         int threads) {
+  const int64_t columns = tensor.dims[0];
+  const int64_t rows = tensor.elements() / columns;
+  const int64_t count = std::min(rows, kSampledRows);
+  TensorCosts costs;
+  costs.tensor = tensor.name;
+  for (DType type : SearchedTypes()) {
+    if (columns % Info(type).block_elements != 0) continue;
+    if (NeedsImportance(type) && means.empty()) continue;
+    costs.types.push_back({type, RowBytes(type, tensor.elements()), 0.0});
+  }
+  if (costs.types.empty()) {
+    costs.types.push_back(
+        {DType::kF16, RowBytes(DType::kF16, tensor.elements()), 0.0});
+    return costs;
+  }
+  // Rows of different experts have different weights: errors are summed row by
+  // row.
+  std::vector<std::vector<double>> errors(
+      static_cast<size_t>(count), std::vector<double>(costs.types.size()));
+  std::vector<std::thread> workers;
+  const auto work = [&](int64_t first) {
+    std::vector<float> values(static_cast<size_t>(columns));
+    for (int64_t i = first; i < count; i += threads) {
+      const int64_t at = i * rows / count;
+      DequantizeRow(tensor.type,
+                    tensor.data.data() + at * RowBytes(tensor.type, columns),
+                    values.data(), columns);
+      for (size_t t = 0; t < costs.types.size(); ++t) {
+        errors[static_cast<size_t>(i)][t] =
+            RelativeErrorOf(costs.types[t].type, values, columns,
+                            ImportanceOf(tensor, means, at));
+      }
+    }
+  };
+  for (int thread = 1; thread < threads; ++thread) {
+    workers.emplace_back(work, thread);
+  }
+  work(0);
+  for (std::thread& worker : workers) worker.join();
+  for (const std::vector<double>& of_row : errors) {
+    for (size_t t = 0; t < of_row.size(); ++t) {
+      costs.types[t].error += of_row[t] / static_cast<double>(count);
+    }
+  }
+  return costs;
+}
+
+// Types by the names of tensors.
+using ChosenTypes = std::map<std::string, QuantizeReport::Choice>;
+
+absl::StatusOr<ChosenTypes> SearchTypes(const GgufFile& file,
+                                        const QuantizationMix& mix,
+                                        const MixModel& model,
+                                        const QuantizeOptions& options,
+                                        int threads) {
+  std::vector<TensorCosts> costs;
+  std::vector<int64_t> elements;
+  double bits = 0.0;
+  const int total = static_cast<int>(file.tensors().size());
+  int index = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (options.progress) options.progress(tensor.name, index, 2 * total);
+    ++index;
+    if (mix.Choose({tensor.name, tensor.dims}, model).keep) continue;
+    if (!IsPlainFloat(tensor.type)) continue;
+    std::vector<float> means;
+    if (options.importance != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(
+          means, options.importance->Means(tensor.name, tensor.dims[0],
+                                           MatricesOf(tensor)));
+    }
+    WEFT_ASSIGN_OR_RETURN(TensorCosts measured,
+                          MeasureTypes(tensor, means, threads));
+    const double reach = ReachOfNoise(tensor.name, model);
+    for (TypeCost& cost : measured.types) cost.error *= reach;
+    costs.push_back(std::move(measured));
+    elements.push_back(tensor.elements());
+    bits += options.target_bits * static_cast<double>(tensor.elements());
+  }
+  const std::vector<size_t> chosen =
+      ChooseTypes(costs, static_cast<int64_t>(bits / 8.0));
+  ChosenTypes types;
+  double bytes = 0.0;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const TypeCost& cost = costs[i].types[chosen[i]];
+    types[costs[i].tensor] = {
+        costs[i].tensor, cost.type,
+        8.0 * static_cast<double>(cost.bytes) /
+            static_cast<double>(elements[i]),
+        cost.error / ReachOfNoise(costs[i].tensor, model)};
+    bytes += static_cast<double>(cost.bytes);
+  }
+  if (8.0 * bytes > bits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no types are so small: ", options.target_bits,
+        " bits per weight: the least are ",
+        options.target_bits * 8.0 * bytes / bits,
+        options.importance == nullptr ? ", or fewer with --imatrix" : "",
+        ": ask for more"));
+  }
+  return types;
 }
 
 }  // namespace
@@ -133,8 +294,18 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
   const int total = static_cast<int>(file.tensors().size());
   const int threads = std::max(1, options.threads);
   int index = 0;
+  ChosenTypes searched;
+  if (options.target_bits > 0.0) {
+    WEFT_ASSIGN_OR_RETURN(searched,
+                          SearchTypes(file, mix, model, options, threads));
+  }
   for (const GgufTensor& tensor : file.tensors()) {
-    const TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
+    TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
+    const auto found = searched.find(tensor.name);
+    if (found != searched.end()) {
+      choice.type = choice.wanted = found->second.type;
+      report.choices.push_back(found->second);
+    }
     const DType type = choice.keep ? tensor.type : choice.type;
     const bool copy = type == tensor.type;
     if (!copy && !IsPlainFloat(tensor.type)) {
@@ -149,15 +320,29 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
           " are no multiple of the ", Info(choice.wanted).block_elements,
           " of ", UpperName(choice.wanted), ": stored as ", UpperName(type)));
     }
+    std::vector<float> means;
+    if (!copy && options.importance != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(
+          means, options.importance->Means(tensor.name, tensor.dims[0],
+                                           MatricesOf(tensor)));
+    }
+    if (!copy && means.empty() &&
+        (NeedsImportance(type) ||
+         (options.importance == nullptr && mix.needs_importance()))) {
+      return InTensor(
+          NoImportance(source_path, options.importance != nullptr, type),
+          source_path, tensor.name);
+    }
     report.source_bytes += static_cast<int64_t>(tensor.data.size());
     report.result_bytes += RowBytes(type, tensor.elements());
     writer.AddTensor(
         tensor.name, type, tensor.dims,
-        [&tensor, &options, &source_path, type, copy, threads, index,
-         total](const GgufWriter::Sink& sink) -> absl::Status {
+        [&tensor, &options, &source_path, type, copy, threads, index, total,
+         means](const GgufWriter::Sink& sink) -> absl::Status {
           if (options.progress) options.progress(tensor.name, index, total);
           if (copy) return sink(tensor.data);
-          const absl::Status done = QuantizeTensor(tensor, type, threads, sink);
+          const absl::Status done =
+              QuantizeTensor(tensor, type, means, threads, sink);
           return done.ok() ? done : InTensor(done, source_path, tensor.name);
         });
     ++index;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "loaders/utf8.h"
@@ -18,6 +19,8 @@ constexpr char kTokens[] = "tokenizer.ggml.tokens";
 constexpr char kScores[] = "tokenizer.ggml.scores";
 constexpr char kTypes[] = "tokenizer.ggml.token_type";
 constexpr char kMerges[] = "tokenizer.ggml.merges";
+// The pre-tokeniser of an encoder with Gemma's vocabulary.
+constexpr char kGraniteLikeGemma[] = "granite-embed-multi-311m";
 constexpr char kChatTemplate[] = "tokenizer.chat_template";
 // Ids are 32 bits wide, and no vocabulary comes near this.
 constexpr uint64_t kMaxTokens = uint64_t{1} << 24;
@@ -34,6 +37,7 @@ constexpr Defaults kDefaults[] = {
     {"llama", 1, 2, 0, -1, -1, -1, true, false, true},
     // Falcon's; others that say nothing have none (Usable).
     {"gpt2", 11, 11, -1, -1, -1, -1, false, false, false},
+    {"gemma4", -1, -1, -1, -1, -1, -1, true, false, false},
     // What ends a text is the separator.
     {"bert", 101, -1, 100, 102, 0, 103, true, true, true},
     {"t5", -1, 1, 2, -1, 0, -1, false, true, true},
@@ -49,7 +53,8 @@ const Defaults& DefaultsOf(absl::string_view model) {
 
 class VocabularyReader {
  public:
-  explicit VocabularyReader(const GgufMetadata& file) : file_(file) {}
+  VocabularyReader(const GgufMetadata& file, const VocabularyOptions& options)
+      : file_(file), options_(options) {}
 
   absl::StatusOr<Vocabulary> Run() {
     for (auto step :
@@ -65,6 +70,16 @@ class VocabularyReader {
 
  private:
   bool wordpiece() const { return result_.model() == "bert"; }
+  // The models whose text is cut by a pre-tokeniser.
+  bool has_pre() const {
+    return result_.model() == "gpt2" || result_.model() == "gemma4";
+  }
+
+  void Warn(const std::string& warning) const {
+    if (options_.warn) {
+      options_.warn(absl::StrCat(file_.path(), ": ", warning));
+    }
+  }
 
   absl::Status ReadModel() {
     auto model = file_.GetString(kModel);
@@ -72,10 +87,31 @@ class VocabularyReader {
     auto pre = file_.OptionalString(kPre);
     if (!pre.ok()) return pre.status();
     result_.set_model(*std::move(model));
-    result_.set_pre(pre->value_or("default"));
-    absl::Status status = CheckName(kModel, result_.model());
-    if (status.ok()) status = CheckName(kPre, result_.pre());
-    return status;
+    WEFT_RETURN_IF_ERROR(CheckName(kModel, result_.model()));
+    result_.set_pre(pre->value_or(""));
+    if (!result_.pre().empty()) {
+      WEFT_RETURN_IF_ERROR(CheckName(kPre, result_.pre()));
+    }
+    // Its files call it "default", or anything.
+    if (result_.model() == "gemma4") result_.set_pre("gemma4");
+    if (!options_.pre.empty()) {
+      if (!has_pre()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "no pre-tokeniser: ", file_.path(), ": a vocabulary of the model '",
+            result_.model(), "' has none: leave out --pre"));
+      }
+      result_.set_pre(options_.pre);
+    }
+    if (result_.pre().empty()) {
+      if (has_pre()) {
+        Warn(absl::StrCat(kPre,
+                          " is missing: text is cut as by 'default', "
+                          "which few models were trained with: choose with "
+                          "--pre NAME"));
+      }
+      result_.set_pre("default");
+    }
+    return absl::OkStatus();
   }
 
   // Strings of a message must be UTF-8, those of a file may be anything.
@@ -104,7 +140,27 @@ class VocabularyReader {
     for (absl::string_view token : *tokens) {
       result_.add_tokens(token.data(), token.size());
     }
+    WarnOfDuplicates(*tokens);
     return absl::OkStatus();
+  }
+
+  void WarnOfDuplicates(const std::vector<absl::string_view>& tokens) const {
+    if (!options_.warn) return;
+    absl::flat_hash_map<absl::string_view, size_t> ids;
+    ids.reserve(tokens.size());
+    size_t count = 0, first = 0, second = 0;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+      const auto [it, is_new] = ids.try_emplace(tokens[id], id);
+      if (is_new) continue;
+      if (count++ > 0) continue;
+      first = it->second;
+      second = id;
+    }
+    if (count == 0) return;
+    Warn(absl::StrCat(
+        kTokens, ": ", count, count == 1 ? " token has" : " tokens have",
+        " the text of another (", QuoteForMessage(tokens[first]), " is ", first,
+        " and ", second, "): text becomes the first of them"));
   }
 
   absl::Status CheckCount(absl::string_view key, size_t count) const {
@@ -264,9 +320,6 @@ class VocabularyReader {
   }
 
   absl::Status ReadFlags() {
-    const std::string& pre = result_.pre();
-    const bool llama3 =
-        pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3";
     struct Row {
       const char* key;
       bool default_value;
@@ -274,8 +327,7 @@ class VocabularyReader {
     };
     const Defaults& defaults = DefaultsOf(result_.model());
     const Row rows[] = {
-        {"tokenizer.ggml.add_bos_token",
-         defaults.add_bos || (result_.model() == "gpt2" && llama3),
+        {"tokenizer.ggml.add_bos_token", defaults.add_bos,
          &Vocabulary::set_add_bos},
         {"tokenizer.ggml.add_eos_token", defaults.add_eos,
          &Vocabulary::set_add_eos},
@@ -285,7 +337,13 @@ class VocabularyReader {
     for (const Row& row : rows) {
       auto flag = file_.OptionalBool(row.key);
       if (!flag.ok()) return flag.status();
+      // Byte-level vocabularies differ by their pre-tokenisers (text/).
+      if (!flag->has_value() && result_.model() == "gpt2") continue;
       (result_.*row.set)(flag->value_or(row.default_value));
+    }
+    // Published files of Gemma 4 say false, and the model goes astray without.
+    if (result_.pre() == "gemma4" || result_.pre() == kGraniteLikeGemma) {
+      result_.set_add_bos(true);
     }
     return wordpiece() ? ReadWordpieceFlags() : absl::OkStatus();
   }
@@ -317,13 +375,15 @@ class VocabularyReader {
   }
 
   const GgufMetadata& file_;
+  const VocabularyOptions& options_;
   Vocabulary result_;
 };
 
 }  // namespace
 
-absl::StatusOr<Vocabulary> ReadVocabulary(const GgufMetadata& file) {
-  return VocabularyReader(file).Run();
+absl::StatusOr<Vocabulary> ReadVocabulary(const GgufMetadata& file,
+                                          const VocabularyOptions& options) {
+  return VocabularyReader(file, options).Run();
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "ops/describe_ops.h"
 
 #include "absl/strings/str_cat.h"
+#include "graph/attribute_text.h"
 #include "ops/op_table.h"
 
 namespace weft {
@@ -57,14 +58,7 @@ std::string Describe(const OpSchema& op, const OperandSchema& operand) {
 
 std::string Otherwise(const AttributeSchema& attribute) {
   const auto value = attribute.otherwise(attribute);
-  if (!value) return "absent";
-  if (const int64_t* integer = std::get_if<int64_t>(&*value)) {
-    return absl::StrCat(*integer);
-  }
-  if (const double* number = std::get_if<double>(&*value)) {
-    return absl::StrCat(*number);
-  }
-  return absl::StrCat("\"", std::get<std::string>(*value), "\"");
+  return value ? ToText(*value) : "absent";
 }
 
 void Describe(const OpSchema& op, std::string* out) {

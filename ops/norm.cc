@@ -1,5 +1,7 @@
 // rms_norm and layer_norm, and the two with their result rounded:
 // rms_norm_quantize and layer_norm_quantize.
+#include "ops/norm.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -51,19 +53,12 @@ absl::StatusOr<Types> InferNormQuantize(const Graph& graph, const Node& node) {
   return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
 }
 
-NormAttributes AttributesOf(const Node& node) {
-  if (node.attributes.Are<NormAttributes>()) {
-    return node.attributes.As<NormAttributes>();
-  }
-  return {node.attributes.As<NormQuantizeAttributes>().eps, 1};
-}
-
 using Row = std::vector<double>;
 
 // Normalises each head of each row by `norm`(head, weight, bias).
 template <typename Norm>
 void ForEachHead(const ReferenceCall& call, Norm norm) {
-  const int64_t heads = AttributesOf(call.node).heads;
+  const int64_t heads = NormAttributesOf(call.node.attributes).heads;
   Row weight(call.inputs[0].columns / heads, 1);
   if (call.node.inputs.size() > 1) weight = ReadRow(call, 1, 0);
   Row bias(weight.size());
@@ -87,7 +82,7 @@ void ForEachHead(const ReferenceCall& call, Norm norm) {
 }
 
 void RunRmsNorm(const ReferenceCall& call) {
-  const double eps = AttributesOf(call.node).eps;
+  const double eps = NormAttributesOf(call.node.attributes).eps;
   ForEachHead(call, [eps](const Row& x, const Row& weight, const Row&) {
     return RmsNormRow(x, weight, eps);
   });
@@ -109,7 +104,7 @@ void RunL2Norm(const ReferenceCall& call) {
 }
 
 void RunLayerNorm(const ReferenceCall& call) {
-  const double eps = AttributesOf(call.node).eps;
+  const double eps = NormAttributesOf(call.node.attributes).eps;
   ForEachHead(call, [eps](const Row& x, const Row& weight, const Row& bias) {
     return LayerNormRow(x, weight, bias, eps);
   });
@@ -172,6 +167,11 @@ constexpr OpDef Rounded(OpDef op, const char* name,
 }
 
 }  // namespace
+
+NormAttributes NormAttributesOf(const Attributes& attributes) {
+  if (attributes.Are<NormAttributes>()) return attributes.As<NormAttributes>();
+  return {attributes.As<NormQuantizeAttributes>().eps, 1};
+}
 
 absl::Span<const AttributeSchema> NormAttributes::Schema() {
   return kNormAttributes;

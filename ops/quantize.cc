@@ -18,12 +18,12 @@ constexpr float kLargestF16 = 65504.0f;
 constexpr float kLargestBF16 = 0x1.fep127f;
 constexpr float kLargestF32 = std::numeric_limits<float>::max();
 
-void CopyF32(const float* src, void* dst, int64_t n) {
+void CopyF32(const float* src, const float*, void* dst, int64_t n) {
   std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
 
 template <uint16_t (*narrow)(float)>
-void Narrow(const float* src, void* dst, int64_t n) {
+void Narrow(const float* src, const float*, void* dst, int64_t n) {
   char* bytes = static_cast<char*>(dst);
   for (int64_t i = 0; i < n; ++i) {
     const uint16_t value = narrow(src[i]);
@@ -32,27 +32,36 @@ void Narrow(const float* src, void* dst, int64_t n) {
 }
 
 template <class Block>
-void Encode(const float* src, void* dst, int64_t n) {
-  quantize::EncodeRow(src, static_cast<Block*>(dst), n);
+void Encode(const float* src, const float* importance, void* dst, int64_t n) {
+  quantize::EncodeRow(src, importance, static_cast<Block*>(dst), n);
 }
+
+// The largest scale of NVFP4 times the largest level.
+template <class Block>
+constexpr float kLargestOf = kLargestF16;
+template <>
+constexpr float kLargestOf<BlockNVFP4> = 448.0f * 6.0f;
 
 struct Row {
   DType type;
-  void (*function)(const float* src, void* dst, int64_t n);
+  void (*function)(const float* src, const float* importance, void* dst,
+                   int64_t n);
   float largest;
 };
 
 constexpr Row kTable[] = {{DType::kF32, CopyF32, kLargestF32},
                           {DType::kF16, Narrow<F32ToF16>, kLargestF16},
                           {DType::kBF16, Narrow<F32ToBF16>, kLargestBF16},
-#define WEFT_ROW(TYPE, ...) {DType::k##TYPE, Encode<Block##TYPE>, kLargestF16},
+#define WEFT_ROW(TYPE, ...) \
+  {DType::k##TYPE, Encode<Block##TYPE>, kLargestOf<Block##TYPE>},
                           WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_ROW)
 #undef WEFT_ROW
 };
 
 }  // namespace
 
-absl::Status QuantizeRow(DType type, const float* src, void* dst, int64_t n) {
+absl::Status QuantizeRow(DType type, const float* src, void* dst, int64_t n,
+                         const float* importance) {
   const Row* found = nullptr;
   for (const Row& row : kTable) {
     if (row.type == type) found = &row;
@@ -80,7 +89,7 @@ absl::Status QuantizeRow(DType type, const float* src, void* dst, int64_t n) {
                        ": element ", i, ": keep this tensor in f32"));
     }
   }
-  found->function(src, dst, n);
+  found->function(src, importance, dst, n);
   return absl::OkStatus();
 }
 

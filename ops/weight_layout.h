@@ -1,10 +1,10 @@
 // Ways a weight's rows lie in memory, one row of a table each.
 //
-//   ""         row after row, as in a model file
-//   "panel16"  16 rows interleaved, one vector lane each
-//   (kernels/matmul/pack.h)
-//   "onednn_bf16_<version>"  F16 and BF16 as pairs of bfloat16, 64 rows wide
-//   (kernels/matmul/bf16_layout.h); F16 is rounded
+//   ""                       row after row, as in a model file
+//   "panel16"                16 rows interleaved, one vector lane each
+//                            (kernels/matmul/pack.h)
+//   "onednn_bf16_<version>"  F16 and BF16 as pairs of bfloat16, 64 rows wide;
+//                            F16 is rounded (kernels/matmul/bf16_layout.h)
 //
 // Rows of weights that were concatenated or interleaved are named by where they
 // come from, so a weight is packed from its sources without a copy in between.

@@ -1,7 +1,8 @@
 // plan-buffers: gives every intermediate a place in one arena.
 //
-//   %4 = matmul(%3, $w)  f32[T,256]    ->    %4 = matmul(%3, $w)
-//   f32[T,256]@65536
+//   %4 = matmul(%3, $w)  f32[T,256]
+//     ->
+//   %4 = matmul(%3, $w)  f32[T,256]@65536
 //
 // The planner itself (buffer_planner.h) sees only lifetimes; this is the way in
 // and out. Graph outputs lie in the caller's memory and get no place.

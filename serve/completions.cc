@@ -235,14 +235,16 @@ void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
 
 absl::StatusOr<Job> CompletionJob(const ServedModel& model,
                                   const ServiceLimits& limits,
+                                  const EncodeOptions& encode,
                                   const std::string& body) {
   WEFT_ASSIGN_OR_RETURN(CompletionRequest request,
                         ParseCompletionRequest(body, limits.request));
   Job job;
   job.fields = std::move(request.generation);
   for (const Prompt& prompt : request.prompts) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                          EncodePrompt(model, prompt, request.parse_special));
+    WEFT_ASSIGN_OR_RETURN(
+        std::vector<int32_t> tokens,
+        EncodePrompt(model, prompt, request.parse_special, encode));
     WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "prompt", 1));
     if (request.echo) {
       absl::StatusOr<std::string> text = prompt.text;
@@ -257,13 +259,14 @@ absl::StatusOr<Job> CompletionJob(const ServedModel& model,
 
 absl::StatusOr<Job> ChatJob(const ServedModel& model,
                             const ServiceLimits& limits,
+                            const EncodeOptions& encode,
                             const std::string& body) {
   WEFT_ASSIGN_OR_RETURN(ChatCompletionRequest request,
                         ParseChatCompletionRequest(body, limits.request));
   WEFT_ASSIGN_OR_RETURN(std::vector<TextSegment> segments,
                         RenderChat(model, request));
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                        model.tokenizer().EncodeSegments(segments, {}));
+                        model.tokenizer().EncodeSegments(segments, encode));
   WEFT_RETURN_IF_ERROR(CheckPrompt(model, limits, tokens, "messages", 1));
   Job job;
   job.kind = AnswerKind::kChat;
@@ -306,7 +309,8 @@ absl::StatusOr<std::vector<TextSegment>> RenderChat(
 void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  absl::StatusOr<Job> job = CompletionJob(model, limits, call->body);
+  absl::StatusOr<Job> job =
+      CompletionJob(model, limits, WhileClientIsThere(call), call->body);
   if (!job.ok()) return call->Answer(ToApiError(job.status()));
   Run(model, limits, *std::move(job), call);
 }
@@ -314,7 +318,8 @@ void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,
 void AnswerChat(const ServedModel& model, const ServiceLimits& limits,
                 HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  absl::StatusOr<Job> job = ChatJob(model, limits, call->body);
+  absl::StatusOr<Job> job =
+      ChatJob(model, limits, WhileClientIsThere(call), call->body);
   if (!job.ok()) return call->Answer(ToApiError(job.status()));
   Run(model, limits, *std::move(job), call);
 }

@@ -32,13 +32,14 @@ json VectorJson(const std::vector<float>& vector, bool base64) {
 
 absl::StatusOr<std::vector<Request>> MakeRequests(
     const ServedModel& model, const ServiceLimits& limits,
-    const EmbeddingsRequest& asked) {
+    const EncodeOptions& encode, const EmbeddingsRequest& asked) {
   std::vector<Request> requests;
   for (const Prompt& input : asked.inputs) {
     Request request;
     request.embed = true;
-    WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
-                          EncodePrompt(model, input, /*parse_special=*/false));
+    WEFT_ASSIGN_OR_RETURN(
+        request.prompt_tokens,
+        EncodePrompt(model, input, /*parse_special=*/false, encode));
     WEFT_RETURN_IF_ERROR(
         CheckPrompt(model, limits, request.prompt_tokens, "input", 0));
     requests.push_back(std::move(request));
@@ -73,7 +74,7 @@ void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
         model.id, " writes text: serve an encoder for embeddings"))));
   }
   absl::StatusOr<std::vector<Request>> texts =
-      MakeRequests(model, limits, *request);
+      MakeRequests(model, limits, WhileClientIsThere(call), *request);
   if (!texts.ok()) return call->Answer(ToApiError(texts.status()));
   Generation generation(model.scheduler.get(), *call, limits.buffered_events);
   absl::StatusOr<std::vector<std::vector<float>>> vectors =

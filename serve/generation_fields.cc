@@ -152,9 +152,6 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
   ReadLogitBias(fields, generation);
   ReadResponseFormat(fields, generation);
   fields->Bool("ignore_eos", &generation->ignore_eos);
-  if (generation->ignore_eos && generation->format != OutputFormat::kText) {
-    fields->Fail("ignore_eos", "not together with a format of the text");
-  }
   ReadOverflow(fields, generation);
   fields->Bool("cache_prompt", &generation->cache_prompt);
   fields->Bool("stream", &generation->stream);

@@ -21,7 +21,8 @@ namespace weft {
 class OutputGrammars {
  public:
   // `tokenizer` must outlive it.
-  explicit OutputGrammars(const Tokenizer* tokenizer) : cache_(tokenizer) {}
+  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits)
+      : cache_(tokenizer, limits) {}
 
   // Null for text. Errors name the field of the request.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(

@@ -6,14 +6,20 @@
 
 namespace weft {
 
-absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model,
-                                                  const Prompt& prompt,
-                                                  bool parse_special) {
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(
+    const ServedModel& model, const Prompt& prompt, bool parse_special,
+    const EncodeOptions& options) {
   if (prompt.is_tokens) return prompt.tokens;
   TextSegment segment;
   segment.text = prompt.text;
   segment.from_template = parse_special;
-  return model.tokenizer().EncodeSegments({segment}, {});
+  return model.tokenizer().EncodeSegments({segment}, options);
+}
+
+EncodeOptions WhileClientIsThere(HttpCall* call) {
+  EncodeOptions options;
+  options.unwanted = [call] { return call->connection.PeerGone(); };
+  return options;
 }
 
 absl::Status CheckPrompt(const ServedModel& model, const ServiceLimits& limits,

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "serve/http_server.h"
 #include "serve/openai_request.h"
 #include "serve/served_model.h"
 
@@ -15,7 +16,11 @@ namespace weft {
 // `parse_special`.
 absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model,
                                                   const Prompt& prompt,
-                                                  bool parse_special);
+                                                  bool parse_special,
+                                                  const EncodeOptions& options);
+
+// Encoding ends when the call's client has gone.
+EncodeOptions WhileClientIsThere(HttpCall* call);
 
 // An error unless there are tokens, all the model's own, not more than the
 // owner allows, and there is room for them and `more`. `field` is where they

@@ -8,6 +8,7 @@
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
 #include "serve/page/page.h"
+#include "serve/prompts.h"
 
 namespace weft {
 namespace {
@@ -119,7 +120,7 @@ void Service::Tokenize(HttpCall* call) const {
   absl::StatusOr<TokenizeRequest> request = ParseTokenizeRequest(call->body);
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
   const Tokenizer& tokenizer = model_.tokenizer();
-  EncodeOptions options;
+  EncodeOptions options = WhileClientIsThere(call);
   options.add_special = request->add_special;
   options.parse_special = request->parse_special;
   absl::StatusOr<std::vector<int32_t>> ids =

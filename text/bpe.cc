@@ -1,11 +1,13 @@
 #include "text/bpe.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "text/merge.h"
+#include "text/piece.h"
 #include "text/pretokenizers.h"
 #include "text/utf8.h"
 
@@ -59,22 +61,24 @@ class Bpe : public TokenizerFamily {
   }
 
   absl::Status Encode(absl::string_view text, bool /*space_prefix*/,
+                      StopCheck& stop,
                       std::vector<int32_t>& ids) const override {
     MergeWork work;
-    while (!text.empty()) {
+    while (!text.empty() && !stop.Stopped()) {
       const absl::string_view valid = text.substr(0, ValidUtf8Prefix(text));
       const auto pieces = pretokenizer_->Split(valid);
       if (!pieces.ok()) return pieces.status();
       for (const Pretokenizer::Piece piece : *pieces) {
+        if (stop.Stopped()) break;
         const absl::Status status =
-            EncodePiece(valid.substr(piece.begin, piece.size), work, ids);
+            EncodePiece(valid.substr(piece.begin, piece.size), stop, work, ids);
         if (!status.ok()) return status;
       }
       text.remove_prefix(valid.size());
       if (text.empty()) break;
       const size_t ill_formed = Utf8UnitAt(text, 0).bytes;
       const absl::Status status =
-          EncodePiece(text.substr(0, ill_formed), work, ids);
+          EncodePiece(text.substr(0, ill_formed), stop, work, ids);
       if (!status.ok()) return status;
       text.remove_prefix(ill_formed);
     }
@@ -94,11 +98,11 @@ class Bpe : public TokenizerFamily {
   bool normalizes() const override { return pretokenizer_->traits().nfc; }
 
   size_t MemoryBytes() const override {
-    size_t bytes = sizeof(*this) + pretokenizer_->MemoryBytes() +
-                   symbol_bytes_.capacity() * sizeof(std::string) +
-                   merges_.capacity() * (sizeof(uint64_t) + sizeof(Merge) + 1) +
-                   whole_pieces_.capacity() *
-                       (sizeof(absl::string_view) + sizeof(int64_t) + 1);
+    size_t bytes =
+        sizeof(*this) + pretokenizer_->MemoryBytes() +
+        symbol_bytes_.capacity() * sizeof(std::string) +
+        merges_.capacity() * (sizeof(uint64_t) + sizeof(Merge) + 1) +
+        known_.capacity() * (sizeof(absl::string_view) + sizeof(int64_t) + 1);
     for (const std::string& text : symbol_bytes_) {
       if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
     }
@@ -107,6 +111,8 @@ class Bpe : public TokenizerFamily {
 
  private:
   using SymbolIds = absl::flat_hash_map<std::string, int32_t>;
+  // What is in no merge and no token.
+  static constexpr int32_t kNoSymbol = std::numeric_limits<int32_t>::max();
 
   absl::Status Fill(const Vocabulary& vocabulary) {
     auto pretokenizer = Pretokenizer::Create(
@@ -116,32 +122,50 @@ class Bpe : public TokenizerFamily {
 
     token_count_ = vocabulary.tokens_size();
     unknown_ = vocabulary.unknown();
+    byte_symbols_.fill(kNoSymbol);
     SymbolIds symbols;
     symbols.reserve(token_count_);
     symbol_bytes_.reserve(token_count_);
     for (int32_t id = 0; id < token_count_; ++id) {
-      symbol_bytes_.push_back(DecodeBytes(vocabulary.tokens(id)));
+      const Vocabulary::TokenType type = vocabulary.types(id);
+      if (raw() && type == Vocabulary::BYTE) {
+        const absl::Status status = AddByteToken(id, vocabulary.tokens(id));
+        if (!status.ok()) return status;
+        continue;
+      }
+      symbol_bytes_.push_back(BytesOf(vocabulary.tokens(id)));
       // Control and user-defined tokens stand for their own text and are cut
       // out beforehand: they are not symbols.
-      const Vocabulary::TokenType type = vocabulary.types(id);
       if (type == Vocabulary::CONTROL || type == Vocabulary::USER_DEFINED ||
           vocabulary.tokens(id).empty()) {
         continue;
       }
       symbols.try_emplace(symbol_bytes_.back(), id);
     }
-    for (int byte = 0; byte < 256; ++byte) {
+    for (int byte = 0; !raw() && byte < 256; ++byte) {
       byte_symbols_[byte] =
           Intern(std::string(1, static_cast<char>(byte)), symbols);
     }
     const absl::Status status = FillMerges(vocabulary, symbols);
     if (!status.ok()) return status;
-    if (pretokenizer_->traits().whole_pieces_first) {
-      whole_pieces_.reserve(symbols.size());
+    if (pretokenizer_->traits().whole_pieces_first || raw()) {
+      known_.reserve(symbols.size());
       for (const auto& [bytes, symbol] : symbols) {
-        if (IsToken(symbol)) whole_pieces_[symbol_bytes_[symbol]] = symbol;
+        known_[symbol_bytes_[symbol]] = symbol;
       }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddByteToken(int32_t id, absl::string_view text) {
+    const int value = ByteTokenValue(text);
+    if (value < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("vocabulary: token ", id,
+                       ": a byte token must read <0x00> to <0xFF>"));
+    }
+    if (byte_symbols_[value] == kNoSymbol) byte_symbols_[value] = id;
+    symbol_bytes_.emplace_back(1, static_cast<char>(value));
     return absl::OkStatus();
   }
 
@@ -156,8 +180,8 @@ class Bpe : public TokenizerFamily {
             absl::StrCat("vocabulary: merge ", rank,
                          ": must be two parts with a space between"));
       }
-      const std::string left = DecodeBytes(merge.substr(0, space));
-      const std::string right = DecodeBytes(merge.substr(space + 1));
+      const std::string left = BytesOf(merge.substr(0, space));
+      const std::string right = BytesOf(merge.substr(space + 1));
       const int32_t left_symbol = Intern(left, symbols);
       const int32_t right_symbol = Intern(right, symbols);
       const int32_t product = Intern(left + right, symbols);
@@ -175,20 +199,29 @@ class Bpe : public TokenizerFamily {
     return it->second;
   }
 
-  absl::Status EncodePiece(absl::string_view piece, MergeWork& work,
-                           std::vector<int32_t>& ids) const {
-    if (const auto it = whole_pieces_.find(piece); it != whole_pieces_.end()) {
-      ids.push_back(it->second);
-      return absl::OkStatus();
+  absl::Status EncodePiece(absl::string_view piece, StopCheck& stop,
+                           MergeWork& work, std::vector<int32_t>& ids) const {
+    if (TakenWhole(piece)) {
+      if (const int32_t symbol = Find(piece); IsToken(symbol)) {
+        ids.push_back(symbol);
+        return absl::OkStatus();
+      }
     }
     work.Clear();
-    for (size_t i = 0; i < piece.size(); ++i) {
-      work.Append(i, 1, byte_symbols_[static_cast<uint8_t>(piece[i])]);
+    for (size_t i = 0; i < piece.size();) {
+      const size_t size = raw() ? Utf8UnitAt(piece, i).bytes : 1;
+      work.Append(i, size,
+                  raw() ? Find(piece.substr(i, size))
+                        : byte_symbols_[static_cast<uint8_t>(piece[i])]);
+      i += size;
     }
-    MergeSymbols(work, [&](const MergeSymbol& left, const MergeSymbol& right) {
-      const auto it = merges_.find(Pair(left.id, right.id));
-      return it == merges_.end() ? Merge{} : it->second;
-    });
+    MergeSymbols(
+        work,
+        [&](const MergeSymbol& left, const MergeSymbol& right) {
+          const auto it = merges_.find(Pair(left.id, right.id));
+          return it == merges_.end() ? Merge{} : it->second;
+        },
+        [&] { return stop.Stopped(); });
     for (const MergeSymbol& symbol : work.symbols) {
       if (symbol.size == 0) continue;
       if (IsToken(symbol.id)) {
@@ -232,6 +265,24 @@ class Bpe : public TokenizerFamily {
     return true;
   }
 
+  bool TakenWhole(absl::string_view piece) const {
+    const PretokenizerTraits traits = pretokenizer_->traits();
+    return traits.whole_pieces_first ||
+           (traits.whole_line_ends_first &&
+            piece.find_first_not_of('\n') == absl::string_view::npos);
+  }
+
+  int32_t Find(absl::string_view bytes) const {
+    const auto it = known_.find(bytes);
+    return it == known_.end() ? kNoSymbol : it->second;
+  }
+
+  bool raw() const { return pretokenizer_->traits().raw; }
+  // What a token or a part of a merge stands for.
+  std::string BytesOf(absl::string_view text) const {
+    return raw() ? PieceText(text) : DecodeBytes(text);
+  }
+
   bool IsToken(int32_t symbol) const { return symbol < token_count_; }
 
   static uint64_t Pair(int32_t left, int32_t right) {
@@ -245,9 +296,9 @@ class Bpe : public TokenizerFamily {
   int32_t unknown_ = -1;
   std::array<int32_t, 256> byte_symbols_;
   absl::flat_hash_map<uint64_t, Merge> merges_;
-  // Tokens by their bytes, which lie in symbol_bytes_; only where the
-  // pre-tokeniser asks for it.
-  absl::flat_hash_map<absl::string_view, int32_t> whole_pieces_;
+  // Symbols by their bytes, which lie in symbol_bytes_; only where pieces are
+  // looked up whole, or texts begin as characters.
+  absl::flat_hash_map<absl::string_view, int32_t> known_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "text/chat_template_table.h"
 #include "text/jinja/template.h"
 
 namespace weft {
@@ -19,7 +20,7 @@ constexpr absl::string_view kRoles[] = {
     "observation",   "system",   "system_prompt", "tool",    "tool_call",
     "tool_response", "user",     "environment"};
 
-// What both defaults begin with: a content that is a list of parts is their
+// What named templates begin with: a content that is a list of parts is their
 // texts, and one that is missing prints nothing.
 constexpr absl::string_view kContentMacro = R"(
 {%- macro text(message) %}
@@ -31,28 +32,6 @@ constexpr absl::string_view kContentMacro = R"(
     {%- endfor %}
   {%- endif %}
 {%- endmacro %}
-)";
-
-constexpr absl::string_view kChatMl = R"(
-{%- for message in messages %}
-  {{- '<|im_start|>' ~ message.role ~ '\n' ~ text(message) ~ '<|im_end|>\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-  {{- '<|im_start|>assistant\n' }}
-{%- endif %}
-)";
-
-constexpr absl::string_view kPlain = R"(
-{%- for message in messages %}
-  {%- if message.role == 'system' %}
-    {{- text(message) ~ '\n\n' }}
-  {%- else %}
-    {{- message.role | capitalize ~ ': ' ~ text(message) ~ '\n' }}
-  {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}
-  {{- 'Assistant:' }}
-{%- endif %}
 )";
 
 std::string TokenText(const Vocabulary& vocabulary, int32_t id) {
@@ -115,6 +94,9 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Parse(absl::string_view source,
   ChatTemplate made;
   made.source_ = std::string(source);
   made.name_ = "the model's own";
+  for (const absl::string_view name : ChatTemplateNames()) {
+    if (*NamedChatTemplate(name) == source) made.name_ = std::string(name);
+  }
   made.bos_ = std::string(bos);
   made.eos_ = std::string(eos);
   made.template_ = *std::move(parsed);
@@ -142,10 +124,9 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Default(
   const bool chat_ml = HasToken(vocabulary, "<|im_start|>") &&
                        HasToken(vocabulary, "<|im_end|>");
   absl::StatusOr<ChatTemplate> made =
-      Parse(absl::StrCat(kContentMacro, chat_ml ? kChatMl : kPlain),
+      Parse(*NamedChatTemplate(chat_ml ? "chatml" : "plain"),
             TokenText(vocabulary, vocabulary.bos()),
             TokenText(vocabulary, vocabulary.eos()));
-  if (made.ok()) made->name_ = chat_ml ? "ChatML" : "plain";
   return made;
 }
 
@@ -170,6 +151,19 @@ absl::StatusOr<std::vector<TextSegment>> ChatTemplate::Render(
   absl::StatusOr<jinja::Text> text = template_->Render(variables, request.now);
   if (!text.ok()) return Prefixed(text.status());
   return Cut(*text);
+}
+
+std::optional<std::string> NamedChatTemplate(absl::string_view name) {
+  for (const ChatTemplateRow& row : kChatTemplates) {
+    if (row.name == name) return absl::StrCat(kContentMacro, row.source);
+  }
+  return std::nullopt;
+}
+
+std::vector<absl::string_view> ChatTemplateNames() {
+  std::vector<absl::string_view> names;
+  for (const ChatTemplateRow& row : kChatTemplates) names.push_back(row.name);
+  return names;
 }
 
 std::string JoinSegments(const std::vector<TextSegment>& segments) {

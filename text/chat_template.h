@@ -16,12 +16,14 @@
 //
 // Limits: templates and values are untrusted. Work, memory and depth are
 // bounded (jinja/limits.h); what exceeds them is an error, as is what the
-// interpreter does not know (jinja/parser.h lists what it does).
+// interpreter does not know (jinja/parser.h lists what it does). Whole numbers
+// of messages beyond 64 bits come as the JSON parser has them: rounded.
 //
 // A ChatTemplate never changes: all methods are thread-safe.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,7 +82,7 @@ class ChatTemplate {
       const ChatRequest& request) const;
 
   const std::string& source() const { return source_; }
-  // "the model's own", "ChatML", "plain".
+  // Of a named template its name, else "the model's own".
   const std::string& name() const { return name_; }
 
  private:
@@ -89,6 +91,11 @@ class ChatTemplate {
   std::string source_, name_, bos_, eos_;
   std::shared_ptr<const jinja::Template> template_;
 };
+
+// The source of a family's template (chat_template_table.h); nullopt: there is
+// none of this name.
+std::optional<std::string> NamedChatTemplate(absl::string_view name);
+std::vector<absl::string_view> ChatTemplateNames();
 
 // The whole text, for showing.
 std::string JoinSegments(const std::vector<TextSegment>& segments);

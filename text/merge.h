@@ -46,9 +46,10 @@ struct MergeWork {
 };
 
 // Joins `work.symbols`; those of size 0 are to be skipped afterwards.
-// `find(left, right)` returns the Merge of two neighbouring symbols.
-template <typename Find>
-void MergeSymbols(MergeWork& work, const Find& find) {
+// `find(left, right)` returns the Merge of two neighbouring symbols. Ends early
+// when `stopped()`, which is asked for each of them and each merge.
+template <typename Find, typename Stopped>
+void MergeSymbols(MergeWork& work, const Find& find, const Stopped& stopped) {
   std::vector<MergeSymbol>& symbols = work.symbols;
   std::vector<uint64_t>& heap = work.heap;
   const int32_t count = static_cast<int32_t>(symbols.size());
@@ -72,10 +73,13 @@ void MergeSymbols(MergeWork& work, const Find& find) {
     symbols[i].previous = i - 1;
     symbols[i].next = i + 1 < count ? i + 1 : -1;
   }
-  for (int32_t i = 0; i < count; ++i) offer(i);
+  for (int32_t i = 0; i < count; ++i) {
+    if (stopped()) return;
+    offer(i);
+  }
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
 
-  while (!heap.empty()) {
+  while (!heap.empty() && !stopped()) {
     const uint64_t best = heap.front();
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     heap.pop_back();

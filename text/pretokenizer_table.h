@@ -106,6 +106,18 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
       R"(|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S))"
       R"(|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)";
+  // No merge crosses a line end.
+  static constexpr absl::string_view kLines = R"([^\n]+|\n+)";
+  // Qwen's, without English contractions: Turkish suffixes follow an
+  // apostrophe.
+  static constexpr absl::string_view kUfakzeka =
+      R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+      R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  // DeepSeek's, with each line end by itself.
+  static constexpr absl::string_view kSpark =
+      R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+)"
+      R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+)"
+      R"(|[\r\n]|\s+(?!\S)|\s+)";
   // Words of more than one syllable block stay together.
   static constexpr absl::string_view kExaoneMoe =
       R"('[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -154,13 +166,16 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       R"(\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
 
   static constexpr PretokenizerTraits kPlain = {};
-  static constexpr PretokenizerTraits kWhole = {true, true, false, false};
-  static constexpr PretokenizerTraits kWholeNoBos = {true, false, false, false};
-  static constexpr PretokenizerTraits kBos = {false, true, false, false};
-  static constexpr PretokenizerTraits kSeparated = {false, false, true, false};
+  static constexpr PretokenizerTraits kWhole = {true, true};
+  static constexpr PretokenizerTraits kWholeNoBos = {true};
+  static constexpr PretokenizerTraits kBos = {false, true};
+  static constexpr PretokenizerTraits kSeparated = {false, false, true};
   // NFC: the published tokenizer.json of Qwen, GPT-NeoX (MPT, OLMo, ModernBERT)
   // and Cohere, and the Python tokenisers of StableLM 2 and Hunyuan.
   static constexpr PretokenizerTraits kNfc = {false, false, false, true};
+  static constexpr PretokenizerTraits kRaw = {false, false, false, false, true};
+  static constexpr PretokenizerTraits kGemma4 = {false, true, false,
+                                                 false, true, true};
 
   static const auto* const kTable = new std::vector<PretokenizerRow>{
       {"default",
@@ -230,7 +245,7 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       {"f2llmv2", kNfc, {kQwen2}},
       {"openpangu", kPlain, {kQwen2}},
       {"solar-open", kPlain, {kQwen2}},
-      {"laguna", kWhole, {kLlama3}},
+      {"laguna", kPlain, {kLines, kQwen2}},
       {"jina-v5-nano", kWhole, {kLlama3}},
       {"joyai-llm", kPlain, {R"(\p{N}{1,3})", kCjkKana, kDeepseekV3}},
       {"kanana2", kPlain, {kGpt4o}},
@@ -259,6 +274,14 @@ inline const std::vector<PretokenizerRow>& PretokenizerTable() {
       {"afmoe",
        kPlain,
        {kNumber, kNumberHead, kThreeDigits, kAfmoeScripts, kDeepseekV3}},
+      {"minicpm5", kWholeNoBos, {R"(\p{N}{1,3})", kLlama3}},
+      {"spark2_5", kPlain, {R"(\p{N}{1,3})", kCjkKana, kSpark, R"(\p{N})"}},
+      {"hy_v4", kPlain, {R"(\p{N}{1,3})", kCjkKana, kDeepseekV3}},
+      {"ufakzeka", kPlain, {kUfakzeka}},
+      {"granite-embed-multi-97m", kWholeNoBos, {kGpt4o}},
+      {"gemma4", kGemma4, {kLines}},
+      {"granite-embed-multi-311m", kGemma4, {kLines}},
+      {"sarvam-moe", kRaw, {kLines}},
       {"viking", kPlain, {kBloom, R"(\p{N})"}},
   };
   return *kTable;

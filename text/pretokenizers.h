@@ -32,6 +32,11 @@ struct PretokenizerTraits {
   bool add_separator = false;
   // The published tokeniser normalises texts to NFC before it cuts them.
   bool nfc = false;
+  // Tokens are UTF-8 as SentencePiece writes it, not GPT-2's bytes: spaces are
+  // U+2581, and there are byte tokens (<0x0A>) for what no token has.
+  bool raw = false;
+  // As whole_pieces_first, for pieces of line ends alone.
+  bool whole_line_ends_first = false;
 };
 
 // Thread-safe.

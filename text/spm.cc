@@ -5,26 +5,13 @@
 #include <functional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "text/merge.h"
+#include "text/piece.h"
 #include "text/utf8.h"
 
 namespace weft {
 namespace {
-
-constexpr absl::string_view kSpaceMark = "\u2581";
-
-// The value of "<0x0A>"; -1 when `text` is not of this form.
-int ByteTokenValue(absl::string_view text) {
-  uint32_t value = 0;
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>' ||
-      !absl::SimpleHexAtoi(text.substr(3, 2), &value)) {
-    return -1;
-  }
-  return static_cast<int>(value);
-}
 
 class Spm : public TokenizerFamily {
  public:
@@ -37,6 +24,7 @@ class Spm : public TokenizerFamily {
   }
 
   absl::Status Encode(absl::string_view text, bool space_prefix,
+                      StopCheck& stop,
                       std::vector<int32_t>& ids) const override {
     std::string with_prefix;
     if (space_prefix) {
@@ -44,9 +32,9 @@ class Spm : public TokenizerFamily {
       text = with_prefix;
     }
     MergeWork work;
-    while (!text.empty()) {
+    while (!text.empty() && !stop.Stopped()) {
       const absl::string_view part = text.substr(0, PartSize(text));
-      const absl::Status status = EncodePart(part, work, ids);
+      const absl::Status status = EncodePart(part, stop, work, ids);
       if (!status.ok()) return status;
       text.remove_prefix(part.size());
     }
@@ -95,7 +83,7 @@ class Spm : public TokenizerFamily {
         bytes_[id] = std::string(1, static_cast<char>(value));
         continue;
       }
-      bytes_[id] = absl::StrReplaceAll(text, {{kSpaceMark, " "}});
+      bytes_[id] = PieceText(text);
       // What stands for itself is cut out beforehand and must not come about by
       // joining: text that looks like a control token stays text.
       if (type == Vocabulary::CONTROL || type == Vocabulary::UNKNOWN ||
@@ -127,17 +115,20 @@ class Spm : public TokenizerFamily {
     return std::min(text.find(' ', word), text.size());
   }
 
-  absl::Status EncodePart(absl::string_view text, MergeWork& work,
-                          std::vector<int32_t>& ids) const {
+  absl::Status EncodePart(absl::string_view text, StopCheck& stop,
+                          MergeWork& work, std::vector<int32_t>& ids) const {
     work.Clear();
-    for (size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size() && !stop.Stopped();) {
       const size_t size = Utf8UnitAt(text, at).bytes;
       work.Append(at, size, Find(text.substr(at, size)).id);
       at += size;
     }
-    MergeSymbols(work, [&](const MergeSymbol& left, const MergeSymbol& right) {
-      return Find(text.substr(left.begin, left.size + right.size));
-    });
+    MergeSymbols(
+        work,
+        [&](const MergeSymbol& left, const MergeSymbol& right) {
+          return Find(text.substr(left.begin, left.size + right.size));
+        },
+        [&] { return stop.Stopped(); });
     for (const MergeSymbol& symbol : work.symbols) {
       if (symbol.size == 0) continue;
       if (symbol.id >= 0) {

@@ -27,6 +27,7 @@ struct FamilyRow {
 constexpr FamilyRow kFamilies[] = {
     {"llama", CreateSpm},
     {"gpt2", CreateBpe},
+    {"gemma4", CreateBpe},
     {"bert", CreateWordpiece},
 };
 
@@ -241,7 +242,7 @@ absl::Status OutOfRange(int32_t id, int32_t count) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
-    Vocabulary vocabulary) {
+    Vocabulary vocabulary, const TokenizerOptions& options) {
   absl::Status status = Check(vocabulary);
   if (!status.ok()) return status;
   FillTypes(vocabulary);
@@ -264,6 +265,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   }
 
   const TokenizerFamily& family = *made->family_;
+  made->normalizes_ = options.normalize && family.normalizes();
   const bool add_bos = vocabulary.has_add_bos() ? vocabulary.add_bos()
                                                 : family.default_add_bos();
   vocabulary.set_add_bos(add_bos && vocabulary.bos() >= 0);
@@ -363,6 +365,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
                      "2 GiB at a time"));
   }
   std::vector<int32_t> ids;
+  StopCheck stop(options.unwanted);
   size_t at = 0;
   while (at < text.size()) {
     const SpecialTokens::Match match = all_special_.FindIf(text, at, accepts);
@@ -370,13 +373,16 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeIf(
     if (end > at) {
       absl::string_view part = text.substr(at, end - at);
       std::string normalized;
-      if (options.normalize && family_->normalizes()) {
+      if (options.normalize && normalizes_) {
         normalized = ToNfc(part);
         part = normalized;
       }
       const absl::Status status =
-          family_->Encode(part, vocabulary_.add_space_prefix(), ids);
+          family_->Encode(part, vocabulary_.add_space_prefix(), stop, ids);
       if (!status.ok()) return status;
+    }
+    if (stop.Stopped()) {
+      return absl::CancelledError("tokeniser: nobody wants the ids any more");
     }
     if (match.size > 0) ids.push_back(match.id);
     at = end + match.size;

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@
 
 namespace weft {
 
+struct TokenizerOptions {
+  // False: EncodeOptions::normalize is false for all texts.
+  bool normalize = true;
+};
+
 struct EncodeOptions {
   // BOS and EOS as the vocabulary wants them. A text that itself begins with
   // BOS (or ends with EOS) gets no second one.
@@ -43,6 +49,9 @@ struct EncodeOptions {
   // To NFC, where the family's published tokeniser does so. When false texts
   // are encoded as they are.
   bool normalize = true;
+  // Asked now and then while a long text is encoded: once it is true, nobody
+  // wants the ids any more, and encoding ends with kCancelled.
+  std::function<bool()> unwanted = nullptr;
 };
 
 struct DecodeOptions {
@@ -58,7 +67,7 @@ class Tokenizer {
   // types, special ids in range, no score NaN, well-formed merges and byte
   // tokens. Errors read "vocabulary: <what>: <why>".
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Create(
-      Vocabulary vocabulary);
+      Vocabulary vocabulary, const TokenizerOptions& options = {});
 
   // The ids of `text` (any bytes, less than 2 GiB). `bos_in_text`, if given, is
   // set to whether BOS was left out because the text has it already: worth a
@@ -130,7 +139,8 @@ class Tokenizer {
 
   Vocabulary vocabulary_;  // without merges, scores and chat template
   std::unique_ptr<const TokenizerFamily> family_;
-  SpecialTokens all_special_;         // and the user-defined ones
+  SpecialTokens all_special_;  // and the user-defined ones
+  bool normalizes_ = false;
   bool special_takes_space_ = false;  // behind it, and swallows it
   std::vector<bool> special_;
   // Special ones, and user-defined ones that serve as such.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,30 @@
 
 namespace weft {
 
+// Whether the ids of a text are still wanted: asks so seldom that it costs
+// nothing, so often that an end is noticed within milliseconds.
+class StopCheck {
+ public:
+  // `unwanted` may be empty: nobody is asked.
+  explicit StopCheck(const std::function<bool()>& unwanted)
+      : unwanted_(unwanted) {}
+
+  // Call it for each small step of work. True from when it was said.
+  bool Stopped() {
+    if (!stopped_ && unwanted_ && ++steps_ % kStepsBetween == 0) {
+      stopped_ = unwanted_();
+    }
+    return stopped_;
+  }
+
+ private:
+  static constexpr uint32_t kStepsBetween = 4096;
+
+  const std::function<bool()>& unwanted_;
+  uint32_t steps_ = 0;
+  bool stopped_ = false;
+};
+
 // Thread-safe.
 class TokenizerFamily {
  public:
@@ -23,7 +48,9 @@ class TokenizerFamily {
   // Appends the ids of `text`, any bytes in which no special token is left.
   // `space_prefix`: whether `text` begins anew (it opens the whole text, or
   // follows a special token) and the vocabulary wants a space put before it.
+  // Returns early, with any ids, when `stop` says so.
   virtual absl::Status Encode(absl::string_view text, bool space_prefix,
+                              StopCheck& stop,
                               std::vector<int32_t>& ids) const = 0;
 
   // The bytes that a token stands for. Not called for control and user-defined

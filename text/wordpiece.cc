@@ -128,9 +128,10 @@ class Wordpiece : public TokenizerFamily {
     return made;
   }
 
-  absl::Status Encode(absl::string_view text, bool,
+  absl::Status Encode(absl::string_view text, bool, StopCheck& stop,
                       std::vector<int32_t>& ids) const override {
     for (const std::string& word : WordsOf(text, normalizer_)) {
+      if (stop.Stopped()) break;
       const size_t before = ids.size();
       const auto characters = std::count_if(
           word.begin(), word.end(),

@@ -1,12 +1,14 @@
 #include "loaders/architectures/architecture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
 #include "ops/op_table.h"
@@ -64,14 +66,12 @@ ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
       config(config),
       weights_(*tensors),
       options_(options) {
-  const ValueType tokens = {DType::kI32, Shape{Dim::Tokens()}, ""};
-  ids = graph->AddInput("ids", tokens);
-  positions = graph->AddInput("positions", tokens);
-  sequence = graph->AddInput("sequence", tokens);
-  output_rows =
-      graph->AddInput("output_rows", {DType::kI32, Shape{Dim::Rows()}, ""});
+  ids = AddInput(graph, StandardInput::kIds);
+  positions = AddInput(graph, StandardInput::kPositions);
+  sequence = AddInput(graph, StandardInput::kSequence);
+  output_rows = AddInput(graph, StandardInput::kOutputRows);
   if (config.encoder) {
-    last_positions = graph->AddInput("last_positions", tokens);
+    last_positions = AddInput(graph, StandardInput::kLastPositions);
   }
 }
 
@@ -110,6 +110,26 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
                                      int64_t columns) {
   absl::StatusOr<const GgufTensor*> tensor =
       weights_.Optional(name + ".weight", std::vector<int64_t>{columns, rows});
+  if (!tensor.ok()) Fail(tensor.status());
+  if (!tensor.ok() || *tensor == nullptr) return kNone;
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::HeadMatrix(const std::string& name, int64_t heads,
+                                 int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Require(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
+  if (!tensor.ok()) {
+    Fail(tensor.status());
+    return kNone;
+  }
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::OptionalHeadMatrix(const std::string& name, int64_t heads,
+                                         int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Optional(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
   if (!tensor.ok()) Fail(tensor.status());
   if (!tensor.ok() || *tensor == nullptr) return kNone;
   return AddMatrix(name, **tensor);
@@ -322,13 +342,15 @@ ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
 
 double ModelBuilder::OptionalNumber(const std::string& tensor,
                                     double otherwise) {
-  absl::StatusOr<const GgufTensor*> found =
-      weights_.Optional(tensor, std::vector<int64_t>{1});
-  if (!found.ok()) Fail(found.status());
-  // What is only described has no numbers (loaders/synthesize).
-  if (!found.ok() || *found == nullptr || (*found)->data.empty()) {
+  const std::vector<int64_t> dims = {1};
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
     return otherwise;
   }
+  CheckAllOrNone(tensor, dims, *found != nullptr);
+  // What is only described has no numbers (loaders/synthesize).
+  if (*found == nullptr || (*found)->data.empty()) return otherwise;
   float number;
   DequantizeRow((*found)->type, (*found)->data.data(), &number, 1);
   return number;
@@ -368,10 +390,32 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   const ValueId added = bias == Bias::kRequired
                             ? Vector(name + ".bias", {outputs})
                             : OptionalVector(name + ".bias", {outputs});
+  const double factor = FactorOf(name);
   if (!error_.ok()) return kNone;
   Name(name);
-  const ValueId y = Matmul(x, weight);
+  ValueId y = Matmul(x, weight);
+  if (factor != 1.0) y = Scale(y, factor);
   return added == kNone ? y : Add(y, added);
+}
+
+double ModelBuilder::FactorOf(const std::string& name) {
+  // For programs that round x to four bits; weft does not.
+  absl::StatusOr<const GgufTensor*> of_input =
+      weights_.Optional(name + ".input_scale", {1});
+  if (!of_input.ok()) Fail(of_input.status());
+  absl::StatusOr<const GgufTensor*> found =
+      weights_.Optional(name + ".scale", {1});
+  if (!found.ok()) Fail(found.status());
+  // What is only described has no numbers (loaders/synthesize).
+  if (!found.ok() || *found == nullptr || (*found)->data.empty()) return 1.0;
+  float factor = 0.0f;
+  DequantizeRow((*found)->type, (*found)->data.data(), &factor, 1);
+  if (!std::isfinite(factor)) {
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("bad tensor '", name, ".scale': ", (*found)->file->path(),
+                     ": it is not finite: use a complete model")));
+  }
+  return factor;
 }
 
 RopeOptions ModelBuilder::UnscaledRopeOf(RopeStyle style) const {
@@ -481,6 +525,9 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   graph.name = name;
   graph.bounds = {options.tokens, options.tokens, context};
   WeightReader tensors(file);
+  for (int64_t i = 0; i < config.next_token_blocks; ++i) {
+    tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
+  }
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
   architecture->build(builder);
   WEFT_RETURN_IF_ERROR(builder.Finish());

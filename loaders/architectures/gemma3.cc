@@ -6,8 +6,9 @@
 // blocks, by the embedding's share of a head. What files of some converters
 // leave out is as published: the norm's epsilon, the frequencies of rotation,
 // and the stretching of the larger models (known by their blocks) to more than
-// the 32768 positions that they were first trained on. A file without a window
-// has none, and one frequency.
+// the 32768 positions that they were first trained on: by 8, in the blocks
+// without a window (transformers, models/gemma3/convert_gemma3_weights.py). A
+// file without a window has none, and one frequency.
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -153,10 +153,11 @@ inline void PackFifthBits(const uint8_t q[32], uint8_t qh[4]) {
 }
 
 template <int offset>
-uint16_t Symmetric(const float* x, const Starts& starts, uint8_t q[32]) {
+uint16_t Symmetric(const float* x, const float* importance,
+                   const Starts& starts, uint8_t q[32]) {
   using Levels = LinearLevels<-offset, offset - 1>;
   float weights[32];
-  FillWeights<32>(x, weights);
+  FillWeights<32>(x, importance, weights);
   const uint16_t d = ToStoredF16(FitScale<Levels, 32>(x, weights, starts));
   const float inverse = Inverse(F16ToF32(d));
   for (int i = 0; i < 32; ++i) {
@@ -171,9 +172,10 @@ struct ScaleAndMin {
 };
 
 template <int max_quant>
-ScaleAndMin Line(const float* x, const Starts& starts, uint8_t q[32]) {
+ScaleAndMin Line(const float* x, const float* importance, const Starts& starts,
+                 uint8_t q[32]) {
   float weights[32];
-  FillWeights<32>(x, weights);
+  FillWeights<32>(x, importance, weights);
   const LineFit fit = FitLine<max_quant, false, 32>(x, weights, starts);
   ScaleAndMin stored = {ToStoredF16(fit.scale), ToStoredF16(fit.base)};
   if (stored.d == 0) {
@@ -190,37 +192,45 @@ ScaleAndMin Line(const float* x, const Starts& starts, uint8_t q[32]) {
   return stored;
 }
 
-inline void EncodeRow(const float* src, BlockQ4_0* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ4_0* blocks, int64_t n) {
   uint8_t q[32];
   for (int64_t b = 0; b < n / 32; ++b) {
-    blocks[b].d = Symmetric<8>(src + 32 * b, kStarts4, q);
+    blocks[b].d =
+        Symmetric<8>(src + 32 * b, At(importance, 32 * b), kStarts4, q);
     PackNibbles(q, blocks[b].qs);
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ5_0* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ5_0* blocks, int64_t n) {
   uint8_t q[32];
   for (int64_t b = 0; b < n / 32; ++b) {
-    blocks[b].d = Symmetric<16>(src + 32 * b, kStarts5, q);
+    blocks[b].d =
+        Symmetric<16>(src + 32 * b, At(importance, 32 * b), kStarts5, q);
     PackNibbles(q, blocks[b].qs);
     PackFifthBits(q, blocks[b].qh);
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ4_1* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ4_1* blocks, int64_t n) {
   uint8_t q[32];
   for (int64_t b = 0; b < n / 32; ++b) {
-    const ScaleAndMin fit = Line<15>(src + 32 * b, kLineStarts4, q);
+    const ScaleAndMin fit =
+        Line<15>(src + 32 * b, At(importance, 32 * b), kLineStarts4, q);
     blocks[b].d = fit.d;
     blocks[b].m = fit.m;
     PackNibbles(q, blocks[b].qs);
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ5_1* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ5_1* blocks, int64_t n) {
   uint8_t q[32];
   for (int64_t b = 0; b < n / 32; ++b) {
-    const ScaleAndMin fit = Line<31>(src + 32 * b, kLineStarts5, q);
+    const ScaleAndMin fit =
+        Line<31>(src + 32 * b, At(importance, 32 * b), kLineStarts5, q);
     blocks[b].d = fit.d;
     blocks[b].m = fit.m;
     PackNibbles(q, blocks[b].qs);
@@ -234,7 +244,8 @@ inline void EncodeRow(const float* src, BlockQ5_1* blocks, int64_t n) {
 // programs do it: the file has the bytes that they write, at 0.1% more error
 // than the least. Only where float16 runs out of digits does the stored scale
 // count: there it would cost half a level.
-inline void EncodeRow(const float* src, BlockQ8_0* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* /*importance*/,
+                      BlockQ8_0* blocks, int64_t n) {
   for (int64_t b = 0; b < n / 32; ++b) {
     const float* x = src + 32 * b;
     float largest = 0.0f;

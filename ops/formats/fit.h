@@ -63,8 +63,26 @@ inline float LaneSum(const float lanes[kLanes]) {
 // of logits 0.84, 0.87, 0.87, 0.89, single types moving by 10% either way.
 constexpr float kEmphasis = 0.1f;
 
+// Where the importance of element i stands, if it is known.
+inline const float* At(const float* importance, int64_t i) {
+  return importance == nullptr ? nullptr : importance + i;
+}
+
+// The importance, relative to its mean; where all of it is zero, or where it is
+// not known, the weights above.
 template <int n>
-void FillWeights(const float* x, float* weights) {
+void FillWeights(const float* x, const float* importance, float* weights) {
+  if (importance != nullptr) {
+    double sum = 0.0;
+    for (int i = 0; i < n; ++i) sum += importance[i];
+    if (sum > 0.0) {
+      // Some weight for all: no sum of weights may vanish.
+      for (int i = 0; i < n; ++i) {
+        weights[i] = static_cast<float>(importance[i] * (n / sum)) + 1e-6f;
+      }
+      return;
+    }
+  }
   float squares = 0.0f;
   for (int i = 0; i < n; ++i) squares += x[i] * x[i];
   const float factor = squares > 0.0f ? kEmphasis * n / squares : 0.0f;
@@ -72,6 +90,14 @@ void FillWeights(const float* x, float* weights) {
   const bool usable = std::isfinite(factor);
   for (int i = 0; i < n; ++i) {
     weights[i] = usable ? 1.0f + factor * x[i] * x[i] : 1.0f;
+  }
+}
+
+// The importance alone, or the same for all.
+template <int n>
+void FillErrorWeights(const float* importance, float* weights) {
+  for (int i = 0; i < n; ++i) {
+    weights[i] = importance == nullptr ? 1.0f : importance[i] + 1e-30f;
   }
 }
 

@@ -13,9 +13,13 @@
 //   BlockFormat<Block<type>>     a FormatOf: how it lies in panels
 //   DecodeBlock(row, b, out)     elements 32b .. 32b+31 of a row of blocks
 //   ReadPlane(block, b, p)       where the format has planes
+//   FirstHalf(block)             where `d` is no field
 //   SecondHalf(block)            where it has two halves
 //   ReadCodes(row, b, codes)     where codes are not quants plus an offset
-//   quantize::EncodeRow(src, blocks, n)
+//   ReadGrid(block, b, out)      of codebooks, instead of ReadCodes
+//   quantize::EncodeRow(src, importance, blocks, n)
+//                                importance: a weight for the squared error of
+//                                each element, or null where all weigh alike
 //
 // What is missing does not compile. Whatever the block, 32 consecutive elements
 // of a row come down to
@@ -71,11 +75,19 @@ enum class PanelScales {
   kSubScaleMin,     // d * uint8, min = dmin * another uint8
   kNibbleScaleMin,  // d * low nibble, min = dmin * high nibble
   kPowerOfTwo,      // scale = 2^(uint8 - 128)
+  kSmallFloat,      // scale = half an unsigned E4M3
+  kOdd,             // scale = d * (2 * nibble + 1) * the codebook's unit
+  kOddInQuants,     // the same with a number that stands among the quants
 };
+
+// How codes lie in a panel (kernels/matmul/panel16.h).
+enum class CodeForm { kBits, kGrid, kTernary };
 
 // What a code stands for: code - offset, ...
 template <int low_bits, int high_bits, int offset>
 struct BitCodes {
+  static constexpr CodeForm kForm = CodeForm::kBits;
+  static constexpr int kQuantBytes = 64 * (low_bits + high_bits);
   static constexpr int kLowBits = low_bits;
   static constexpr int kHighBits = high_bits;
   static constexpr int kOffset = offset;
@@ -83,9 +95,11 @@ struct BitCodes {
   static constexpr const int8_t* kLevels = nullptr;
 };
 // ... or one of 16 levels; what kernels multiply is the level + offset.
-template <class Levels, int offset>
+template <class Levels, int offset, int bits = 4>
 struct LevelCodes {
-  static constexpr int kLowBits = 4;
+  static constexpr CodeForm kForm = CodeForm::kBits;
+  static constexpr int kQuantBytes = 64 * bits;
+  static constexpr int kLowBits = bits;
   static constexpr int kHighBits = 0;
   static constexpr int kOffset = offset;
   static constexpr const int8_t* kLevels = Levels::kValues;
@@ -96,6 +110,21 @@ struct LevelCodes {
     return largest;
   }
   static constexpr int kMaxByte = Largest() + offset;
+};
+// ... or a level by the digit of a codeword, which an index stands for, and by
+// the element's sign (codebooks.h).
+template <class Grid, int offset>
+struct GridCodes : LevelCodes<Grid, offset> {
+  using Codebook = Grid;
+  static constexpr CodeForm kForm = CodeForm::kGrid;
+  static constexpr int kIndexVectors = 8 / Grid::kRun;  // of 64 bytes
+  static constexpr int kQuantBytes =
+      64 * kIndexVectors + (Grid::kHasSigns ? 64 : 0) + 16 * Grid::kHighBytes;
+};
+// ... or the digit of a number to the base 3, less 1 (ternary.h).
+struct TernaryCodes : BitCodes<2, 0, 1> {
+  static constexpr CodeForm kForm = CodeForm::kTernary;
+  static constexpr int kQuantBytes = 13 * 64 / 8;  // of 256 columns, an eighth
 };
 
 template <class Block>
@@ -114,18 +143,25 @@ struct FormatOf : Codes {
                                   scales == PanelScales::kNibbleScaleMin;
   // Planes of 16 bytes per 32 columns.
   static constexpr int kPlanes =
-      scales == PanelScales::kHalf || scales == PanelScales::kHalfMin
+      scales == PanelScales::kHalf || scales == PanelScales::kHalfMin ||
+              scales == PanelScales::kOddInQuants
           ? 0
+      : scales == PanelScales::kOdd
+          ? 1
           : scales_per_32 * (scales == PanelScales::kSubScaleMin ? 2 : 1);
+  static constexpr bool kOddScales =
+      scales == PanelScales::kOdd || scales == PanelScales::kOddInQuants;
   // Of 16 float16.
-  static constexpr int kHalves = scales == PanelScales::kPowerOfTwo ? 0
-                                 : kHasMin                          ? 2
-                                                                    : 1;
-  // Per 32 columns.
-  static constexpr int kQuantBytes = 64 * (Codes::kLowBits + Codes::kHighBits);
+  static constexpr int kHalves =
+      scales == PanelScales::kPowerOfTwo || scales == PanelScales::kSmallFloat
+          ? 0
+      : kHasMin ? 2
+                : 1;
   static constexpr int kSuperBlockBytes =
-      kBlocks * (kQuantBytes + 16 * kPlanes) + 32 * kHalves;
+      kBlocks * (Codes::kQuantBytes + 16 * kPlanes) + 32 * kHalves;
   static constexpr bool kQuantsFirst = Codes::kLowBits == 8;
+  // Cheap enough to unpack again for every tile of rows.
+  static constexpr bool kTilesUnpack = Codes::kForm == CodeForm::kBits;
 };
 
 static inline void SetScale(Decoded32* out, float scale, float min) {
@@ -139,6 +175,23 @@ static inline void SetScale(Decoded32* out, float scale, float min) {
 static inline float HalfPowerOfTwo(uint8_t exponent) {
   return FloatFromBits(exponent < 2 ? 0x00200000u << exponent
                                     : (exponent - 1u) << 23);
+}
+
+// Half of an unsigned E4M3 of seven bits: exponent bias 7, of the exponent 0 a
+// subnormal (OCP 8-bit Floating Point Specification 1.0; without its NaN).
+static inline float HalfSmallFloat(uint8_t bits) {
+  const int exponent = bits >> 3, fraction = bits & 7;
+  const int number = exponent > 0 ? 8 + fraction : fraction;
+  return static_cast<float>(number) *
+         FloatFromBits(
+             static_cast<uint32_t>((exponent > 0 ? exponent : 1) + 127 - 11)
+             << 23);
+}
+
+// d, by which name a block has it.
+template <class Block>
+static inline uint16_t FirstHalf(const Block& block) {
+  return block.d;
 }
 
 // Nibbles as most types have them: low ones of elements 0-15, high ones of

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "ops/formats/blocks_of_32.h"
+#include "ops/formats/codebooks.h"
+#include "ops/formats/fp4.h"
 #include "ops/formats/iq4.h"
 #include "ops/formats/k_quants.h"
-#include "ops/formats/mxfp4.h"
+#include "ops/formats/ternary.h"
 
 namespace weft {
 

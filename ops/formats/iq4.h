@@ -137,22 +137,25 @@ inline void PackIndices(const float* x, float scale, uint8_t qs[16]) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockIQ4_NL* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockIQ4_NL* blocks, int64_t n) {
   float weights[kBlockSize];
   for (int64_t b = 0; b < n / kBlockSize; ++b) {
     const float* x = src + kBlockSize * b;
-    FillWeights<kBlockSize>(x, weights);
+    FillWeights<kBlockSize>(x, At(importance, kBlockSize * b), weights);
     blocks[b].d =
         ToStoredF16(FitScale<CodebookLevels, kBlockSize>(x, weights, kStarts));
     PackIndices(x, F16ToF32(blocks[b].d), blocks[b].qs);
   }
 }
 
-inline void EncodeRow(const float* src, BlockIQ4_XS* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockIQ4_XS* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit =
         FitScaledSuperBlock<CodebookLevels, 32, -32, 31>(x, weights, kStarts);
     BlockIQ4_XS block = {fit.d, 0, {}, {}};

@@ -271,12 +271,14 @@ inline void PackScales(const LineSuperBlock<32>& fit, uint8_t packed[12]) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ2_K* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ2_K* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit = FitLineSuperBlock<3, 16, 15>(x, weights, kStartsQ2_K);
     Round<3>(x, fit, q);
     blocks[b].d = fit.d;
@@ -289,12 +291,14 @@ inline void EncodeRow(const float* src, BlockQ2_K* blocks, int64_t n) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ3_K* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ3_K* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit = FitScaledSuperBlock<LinearLevels<-4, 3>, 16, -32, 31>(
         x, weights, kStartsQ3_K);
     Round<4>(x, fit, q);
@@ -317,12 +321,14 @@ inline void EncodeRow(const float* src, BlockQ3_K* blocks, int64_t n) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ4_K* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ4_K* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit = FitLineSuperBlock<15, 32, 63>(x, weights, kStartsQ4_K);
     Round<15>(x, fit, q);
     blocks[b].d = fit.d;
@@ -332,12 +338,14 @@ inline void EncodeRow(const float* src, BlockQ4_K* blocks, int64_t n) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ5_K* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ5_K* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit = FitLineSuperBlock<31, 32, 63>(x, weights, kStartsQ5_K);
     Round<31>(x, fit, q);
     blocks[b].d = fit.d;
@@ -352,12 +360,14 @@ inline void EncodeRow(const float* src, BlockQ5_K* blocks, int64_t n) {
   }
 }
 
-inline void EncodeRow(const float* src, BlockQ6_K* blocks, int64_t n) {
+inline void EncodeRow(const float* src, const float* importance,
+                      BlockQ6_K* blocks, int64_t n) {
   float weights[kSuperBlockSize];
   uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, weights);
+    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
+                                 weights);
     const auto fit = FitScaledSuperBlock<LinearLevels<-32, 31>, 16, -128, 127>(
         x, weights, kStartsQ6_K);
     Round<32>(x, fit, q);

@@ -66,6 +66,7 @@ struct EventQueue::Ticket {
   ~Ticket() {
     const absl::MutexLock lock(&queue->mutex_);
     if (!ended) --queue->open_requests_;
+    queue->changed_.SignalAll();
   }
 
   const std::shared_ptr<EventQueue> queue;
@@ -80,15 +81,16 @@ EventCallback EventQueue::Callback() {
     const absl::MutexLock lock(&ticket->queue->mutex_);
     ticket->queue->events_.push_back(event);
     ticket->ended = event.last;
+    ticket->queue->changed_.SignalAll();
   };
 }
 
-bool EventQueue::Next(absl::Time deadline, Event* event) {
+bool EventQueue::Next(absl::Duration longest, Event* event) {
   const absl::MutexLock lock(&mutex_);
-  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !events_.empty() || open_requests_ == 0;
-  };
-  mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline);
+  const SteadyTime until = SteadyTimeIn(longest);
+  while (events_.empty() && open_requests_ > 0) {
+    if (changed_.WaitUntil(&mutex_, until)) break;
+  }
   if (events_.empty()) return false;
   *event = std::move(events_.front());
   events_.pop_front();

@@ -10,7 +10,7 @@
 //   auto queue = std::make_shared<weft::EventQueue>();
 //   auto id = scheduler->Submit(std::move(request), queue->Callback());
 //   weft::Event event;
-//   while (queue->Next(absl::InfiniteFuture(), &event)) { ... }
+//   while (queue->Next(absl::InfiniteDuration(), &event)) { ... }
 #pragma once
 
 #include <deque>
@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_cond_var.h"
 #include "runtime/api/scheduler.h"
 
 namespace weft {
@@ -34,10 +35,10 @@ class EventQueue : public std::enable_shared_from_this<EventQueue> {
   // which a shared_ptr must hold.
   EventCallback Callback();
 
-  // The next event, waiting until `deadline`. False when none came, or when
+  // The next event, waiting so long at most. False when none came, or when
   // nothing follows (then done()): the last event of every request has been
   // taken, and callbacks that were not called are gone.
-  bool Next(absl::Time deadline, Event* event);
+  bool Next(absl::Duration longest, Event* event);
 
   // Whether nothing follows.
   bool done() const;
@@ -46,6 +47,7 @@ class EventQueue : public std::enable_shared_from_this<EventQueue> {
   struct Ticket;
 
   mutable absl::Mutex mutex_;
+  SteadyCondVar changed_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
   int64_t open_requests_ ABSL_GUARDED_BY(mutex_) = 0;
 };

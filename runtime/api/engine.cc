@@ -30,7 +30,8 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
       MemoryOf(plan, options.sequences,
                plan.model.encoder ? plan.max_tokens() : options.sequences,
                options.kv_pages, options.checkpoints)
-          .peak(threads);
+          .peak(threads) +
+      options.beside_bytes;
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -92,9 +93,13 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  if (!options.chat_template.empty()) {
+    plan.vocabulary.set_chat_template(options.chat_template);
+  }
   std::unique_ptr<Engine> engine(new Engine);
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<const Tokenizer> tokenizer,
-                        Tokenizer::Create(plan.vocabulary));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<const Tokenizer> tokenizer,
+      Tokenizer::Create(plan.vocabulary, {options.normalize}));
   engine->tokenizer_ = std::move(tokenizer);
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
@@ -103,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
 
   WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
-                                   options.progress));
+                                   options.progress, options.copy_model));
   engine->plan_ = std::make_shared<Plan>(std::move(plan));
   if (options.huge_pages) AdviseWeights(*engine->plan_);
 
@@ -135,6 +140,7 @@ absl::StatusOr<std::vector<float>> Engine::SlotStates(
         "the model has no recurrent states: ", plan_->model.architecture,
         " keeps keys and values only"));
   }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   WEFT_RETURN_IF_ERROR(session.Append(tokens, chunk));
@@ -174,6 +180,7 @@ absl::Status Engine::Hidden(absl::Span<const int32_t> tokens,
                      "to ",
                      most, " at once"));
   }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   std::vector<int64_t> positions(count);
   std::iota(positions.begin(), positions.end(), int64_t{0});
   const absl::MutexLock lock(&mutex_);
@@ -197,6 +204,7 @@ absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
                               absl::Span<const int64_t> positions,
                               int64_t chunk, const LogitsCallback& callback) {
   WEFT_RETURN_IF_ERROR(CheckGenerates(*plan_));
+  WEFT_RETURN_IF_ERROR(CheckFiles());
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);

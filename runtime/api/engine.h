@@ -43,10 +43,20 @@ struct EngineOptions {
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
   int64_t kv_pages = 0;
+  // What the program will hold beside the engine's own, such as grammars
+  // (ConstraintCache::Limits): there must be memory for it, too.
+  int64_t beside_bytes = 0;
   // Of models with states by sequence: copies of one sequence's that are kept,
   // so that prompts which begin alike need not run from their beginning, in
   // memory of their own (PlanMemory::slots).
   int32_t checkpoints = 0;
+  // Weights that would stay in the mapped file are copied into memory, too: the
+  // file may be written to then.
+  bool copy_model = false;
+  // Puts texts into NFC, where the model's published tokeniser does so.
+  bool normalize = true;
+  // In place of the model's chat template; empty: that one.
+  std::string chat_template;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;
@@ -68,6 +78,10 @@ class Engine {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   int threads() const { return threads_->threads(); }
   double load_seconds() const { return load_seconds_; }
+
+  // An error if a file that weights lie in was written to since it was loaded.
+  // The calls below ask first.
+  absl::Status CheckFiles() const { return plan_->CheckFiles(); }
 
   // Runs `tokens` as a sequence of their own, `chunk` at a time (0: as the plan
   // likes), and tells the logits at `positions` (ascending).

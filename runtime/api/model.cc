@@ -72,17 +72,18 @@ absl::StatusOr<GgufFile> OpenReference(const ModelReference& reference,
 }
 
 // With the options that the plan was compiled with, as far as this machine has
-// the instructions.
+// the instructions, and cutting text as it did.
 absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
                                   const ModelReference& reference,
-                                  const CompileOptions& compile) {
+                                  const Plan& plan) {
   ModelOptions options;
-  options.compile = compile;
+  options.compile = plan.options;
   if (!RunsHere(options.compile.isa)) {
     options.compile.isa = DetectIsa();
   }
   options.graph.kv_type = reference.kv_type;
   options.graph.context = reference.context;
+  if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return CompileModel(model, options);
 }
 
@@ -92,7 +93,7 @@ absl::StatusOr<Plan> CompileReference(const PlanFile& file,
   WEFT_RETURN_IF_ERROR(CheckSamePasses(file.plan, path));
   WEFT_ASSIGN_OR_RETURN(GgufFile model,
                         OpenReference(*file.reference, path, reads_weights));
-  return CompileAgain(model, *file.reference, file.plan.options);
+  return CompileAgain(model, *file.reference, file.plan);
 }
 
 // The model file that a plan with weights was made of, if it is beside the plan
@@ -135,7 +136,7 @@ absl::StatusOr<Plan> CompileSource(const std::string& path,
     options.warn(absl::StrCat(why.message(), ": compiled from ", model->path(),
                               " for now"));
   }
-  return CompileAgain(*model, source, file->plan.options);
+  return CompileAgain(*model, source, file->plan);
 }
 
 // What a model suggests of sampling beyond what there is.
@@ -196,7 +197,8 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     }
     WarnOfSuggestions(loaded.config, options);
   }
-  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary, ReadVocabulary(file));
+  WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary,
+                        ReadVocabulary(file, {options.pre, options.warn}));
   const int64_t loaded_context = loaded.graph.bounds.context;
   WEFT_ASSIGN_OR_RETURN(
       Plan plan,
@@ -225,6 +227,11 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     for (int64_t dim : info.shape) elements *= dim;
     model.parameters += elements;
     model.tensors.push_back(std::move(info));
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (plan.files.empty() || plan.files.back() != tensor.file) {
+      plan.files.push_back(tensor.file);
+    }
   }
   plan.vocabulary = std::move(vocabulary);
   plan.source = SourceOf(file, options, loaded_context);
@@ -269,6 +276,7 @@ ModelOptions OptionsOf(const Plan& plan) {
   options.compile = plan.options;
   options.graph.context = plan.context();
   options.graph.kv_type = KvTypes::Of(plan.buckets.back());
+  if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return options;
 }
 

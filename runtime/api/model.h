@@ -20,6 +20,8 @@ struct ModelOptions {
   // Who only looks at a plan need not wait until the model file that it names
   // was read whole: it is told by its size and metadata then.
   bool reads_weights = true;
+  // In place of the pre-tokeniser that a model file names; empty: that one.
+  std::string pre;
   // Told, in one line, what was done in place of what was asked for.
   std::function<void(const std::string& warning)> warn = nullptr;
 };

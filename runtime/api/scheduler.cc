@@ -1,7 +1,11 @@
 #include "runtime/api/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
@@ -9,11 +13,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/steady_cond_var.h"
 #include "runtime/generation/batcher.h"
 #include "runtime/generation/request_checks.h"
 
 namespace weft {
 namespace {
+
+constexpr size_t kMostIdleClients = 64;
 
 absl::Status CheckOptions(const Engine& engine, int32_t slots,
                           const SchedulerOptions& options) {
@@ -32,6 +39,10 @@ absl::Status CheckOptions(const Engine& engine, int32_t slots,
   }
   if (options.queue_limit < 0) {
     return error("queue_limit", options.queue_limit, "0 or above");
+  }
+  if (options.client_queue_limit < 0) {
+    return error("client_queue_limit", options.client_queue_limit,
+                 "0 or above");
   }
   if (slots > engine.plan().max_tokens()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -73,12 +84,17 @@ class Scheduler::Impl {
 
   absl::StatusOr<RequestId> Submit(Request request, EventCallback callback);
   bool Cancel(RequestId id);
-  int64_t Drain(absl::Time deadline);
+  int64_t Drain(absl::Duration longest);
   SchedulerStats GetStats() const;
 
  private:
   absl::StatusOr<std::unique_ptr<RequestState>> MakeState(
       Request request, EventCallback callback);
+  // Counts one more request of this client that waits. Errors:
+  // kResourceExhausted, it has too many.
+  absl::StatusOr<std::shared_ptr<WaitingCount>> TakePlace(uint64_t client,
+                                                          int64_t free_slots)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
 
   const std::unique_ptr<Engine> engine_;
@@ -86,16 +102,21 @@ class Scheduler::Impl {
   const int32_t vocabulary_size_;
   const std::vector<int32_t> end_tokens_;
 
+  std::atomic<bool> told_of_change_{false};
+
   // Of the scheduler's thread, once it runs.
   Batcher batcher_;
 
   const int64_t capacity_;
   mutable absl::Mutex mutex_;
   absl::CondVar work_;   // something for the thread to do
-  absl::CondVar ended_;  // requests have ended
+  SteadyCondVar ended_;  // requests have ended
   std::vector<std::unique_ptr<RequestState>> submitted_ ABSL_GUARDED_BY(mutex_);
   std::vector<RequestId> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::set<RequestId> open_ ABSL_GUARDED_BY(mutex_);
+  // By client; the requests have the counts, too.
+  std::map<uint64_t, std::shared_ptr<WaitingCount>> waiting_
+      ABSL_GUARDED_BY(mutex_);
   RequestId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   // As the thread left them after its last step.
@@ -138,6 +159,12 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
 absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                                                   EventCallback callback) {
   WEFT_RETURN_IF_ERROR(CheckRequest(request, engine_->plan().model, capacity_));
+  if (absl::Status s = engine_->CheckFiles(); !s.ok()) {
+    if (options_.log && !told_of_change_.exchange(true)) {
+      options_.log(std::string(s.message()));
+    }
+    return s;
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<RequestState> state,
                         MakeState(std::move(request), std::move(callback)));
 
@@ -154,12 +181,38 @@ absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
         absl::StrCat("queue is full: ", waiting, " requests wait, at most ",
                      options_.queue_limit, " may: try again later"));
   }
+  const uint64_t client = state->request.client;
+  if (client != 0) {
+    WEFT_ASSIGN_OR_RETURN(state->waiting, TakePlace(client, free_slots));
+  }
   const RequestId id = ++last_id_;
   state->id = id;
   open_.insert(id);
   submitted_.push_back(std::move(state));
   work_.Signal();
   return id;
+}
+
+absl::StatusOr<std::shared_ptr<WaitingCount>> Scheduler::Impl::TakePlace(
+    uint64_t client, int64_t free_slots) {
+  // Clients that wait for nothing are forgotten before there are many.
+  if (waiting_.size() >= kMostIdleClients + open_.size()) {
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      it = it->second->load() == 0 ? waiting_.erase(it) : std::next(it);
+    }
+  }
+  std::shared_ptr<WaitingCount>& waiting = waiting_[client];
+  if (waiting == nullptr) waiting = std::make_shared<WaitingCount>(0);
+  if (*waiting >= options_.client_queue_limit + free_slots) {
+    ++refused_;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("queue is full: ", waiting->load(),
+                     " requests of this client wait, "
+                     "at most ",
+                     options_.client_queue_limit, " may: try again later"));
+  }
+  ++*waiting;
+  return waiting;
 }
 
 bool Scheduler::Impl::Cancel(RequestId id) {
@@ -170,11 +223,12 @@ bool Scheduler::Impl::Cancel(RequestId id) {
   return true;
 }
 
-int64_t Scheduler::Impl::Drain(absl::Time deadline) {
+int64_t Scheduler::Impl::Drain(absl::Duration longest) {
+  const SteadyTime until = SteadyTimeIn(longest);
   const absl::MutexLock lock(&mutex_);
   draining_ = true;
   while (!open_.empty()) {
-    if (ended_.WaitWithDeadline(&mutex_, deadline)) break;
+    if (ended_.WaitUntil(&mutex_, until)) break;
   }
   const int64_t left = static_cast<int64_t>(open_.size());
   cancelled_.insert(cancelled_.end(), open_.begin(), open_.end());
@@ -247,7 +301,9 @@ absl::StatusOr<RequestId> Scheduler::Submit(Request request,
 
 bool Scheduler::Cancel(RequestId id) { return impl_->Cancel(id); }
 
-int64_t Scheduler::Drain(absl::Time deadline) { return impl_->Drain(deadline); }
+int64_t Scheduler::Drain(absl::Duration longest) {
+  return impl_->Drain(longest);
+}
 
 SchedulerStats Scheduler::GetStats() const { return impl_->GetStats(); }
 

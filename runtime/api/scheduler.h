@@ -78,8 +78,10 @@ class Scheduler {
   // the same event). The callback may be called before Submit returns. It is
   // destroyed after the last event.
   // Errors, then there are no events: kInvalidArgument, a field out of range;
+  // kFailedPrecondition, the model's file was written to;
   // kOutOfRange, the prompt is above capacity() (names both numbers);
-  // kResourceExhausted, the queue is full (names both numbers);
+  // kResourceExhausted, the queue, or the client's part of it, is full (names
+  // both numbers);
   // kUnavailable, Drain has begun.
   absl::StatusOr<RequestId> Submit(Request request, EventCallback callback);
 
@@ -88,8 +90,8 @@ class Scheduler {
   bool Cancel(RequestId id);
 
   // Accepts no more requests, and waits until those that were accepted have
-  // ended; when `deadline` passes they are cancelled. Returns how many were.
-  int64_t Drain(absl::Time deadline);
+  // ended; after `longest` they are cancelled. Returns how many were.
+  int64_t Drain(absl::Duration longest);
 
   SchedulerStats GetStats() const;
 

@@ -328,7 +328,7 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
         "weft_request.timeout_seconds is below 0: give 0 for none");
   }
   if (asked.timeout_seconds > 0) {
-    request.deadline = absl::Now() + absl::Seconds(asked.timeout_seconds);
+    request.deadline = weft::SteadyTimeIn(absl::Seconds(asked.timeout_seconds));
   }
   return request;
 }
@@ -631,7 +631,7 @@ weft_code weft_drain(weft_engine* engine, double timeout_seconds) {
     }
     const weft_code code = CheckNoCallback(engine, "weft_drain");
     if (code != WEFT_OK) return code;
-    engine->scheduler->Drain(absl::Now() + absl::Seconds(timeout_seconds));
+    engine->scheduler->Drain(absl::Seconds(timeout_seconds));
     return WEFT_OK;
   });
 }

@@ -48,9 +48,21 @@ struct Difference {
   int64_t rows_beyond = 0, rows = 0;
 };
 
+// Whether numbers of this type are rounded to 8 or 16 bits.
+bool RoundsToUnits(const ValueType& type);
+
+// All numbers of a content, row by row.
+std::vector<double> Numbers(const ValueType& type, const Bounds& step,
+                            const Content& content);
+
 // Both of this type within these bounds; KV states of slot 0, positions below
-// `step.context`. Counts rows that differ by more than `limit`.
+// `step.context`. Counts rows that differ by more than `limit`. `moved`, if
+// given, says of each number how far it may have moved because something was
+// rounded otherwise: where a number that moved differs by a unit it is not
+// counted, and in types that round to none, three times the most of a row is
+// forgiven in that row.
 Difference Compare(const ValueType& type, const Bounds& step,
-                   const Content& found, const Content& want, double limit = 0);
+                   const Content& found, const Content& want, double limit = 0,
+                   const std::vector<double>* moved = nullptr);
 
 }  // namespace weft

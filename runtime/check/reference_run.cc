@@ -1,10 +1,13 @@
 #include "runtime/check/reference_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
@@ -75,13 +78,16 @@ class Operands {
 
 StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
   StepInputs inputs;
-  inputs["ids"].assign(tokens.begin(), tokens.end());
-  for (size_t t = 0; t < tokens.size(); ++t) {
-    inputs["positions"].push_back(position + static_cast<int32_t>(t));
-    inputs["sequence"].push_back(0);
-    inputs["output_rows"].push_back(static_cast<int32_t>(t));
-    inputs["last_positions"].push_back(position +
-                                       static_cast<int32_t>(tokens.size()) - 1);
+  const auto add = [&](StandardInput input, int64_t number) {
+    inputs[Info(input).name].push_back(static_cast<int32_t>(number));
+  };
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  for (int64_t t = 0; t < count; ++t) {
+    add(StandardInput::kIds, tokens[t]);
+    add(StandardInput::kPositions, position + t);
+    add(StandardInput::kSequence, 0);
+    add(StandardInput::kOutputRows, t);
+    add(StandardInput::kLastPositions, position + count - 1);
   }
   return inputs;
 }
@@ -100,6 +106,78 @@ ContentPointer ViewContent(const ValueType& parent, const Node& view,
                 to.row_bytes);
   }
   return std::make_shared<Content>(std::move(bytes));
+}
+
+namespace {
+
+// Relative; a few roundings of float32.
+constexpr float kNudge = 0x1p-19f;
+// As in a block that is rounded with one scale, that of its largest number.
+constexpr int64_t kNudgedBlock = 32;
+
+enum class Nudge { kAway, kTowards, kEither, kOther };
+
+// All away from zero or towards it, but for those that scales are made of; or
+// each as it comes.
+ContentPointer Nudged(const Content& content, Nudge way) {
+  std::vector<float> x(content.bytes().size() / sizeof(float));
+  std::memcpy(x.data(), content.bytes().data(), x.size() * sizeof(float));
+  std::mt19937 random(way == Nudge::kEither ? 1 : 2);
+  const bool one_way = way == Nudge::kAway || way == Nudge::kTowards;
+  for (size_t begin = 0; begin < x.size(); begin += kNudgedBlock) {
+    const size_t end = std::min(x.size(), begin + kNudgedBlock);
+    float largest = 0;
+    for (size_t i = begin; i < end; ++i) {
+      largest = std::max(largest, std::fabs(x[i]));
+    }
+    for (size_t i = begin; i < end; ++i) {
+      if (one_way && std::fabs(x[i]) == largest) continue;
+      const bool away = one_way ? way == Nudge::kAway : random() % 2 == 0;
+      x[i] *= away ? 1 + kNudge : 1 - kNudge;
+    }
+  }
+  std::vector<uint8_t> bytes(content.bytes().size());
+  std::memcpy(bytes.data(), x.data(), x.size() * sizeof(float));
+  return std::make_shared<Content>(std::move(bytes));
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> ReferenceEvaluator::MovedByRounding(
+    const Graph& graph, const Node& node, const Bounds& step,
+    const Contents& operands) {
+  const auto numbers = [&](const Contents& results) {
+    std::vector<std::vector<double>> all;
+    for (size_t i = 0; i < results.size(); ++i) {
+      all.push_back(
+          Numbers(graph.value(node.outputs[i]).type, step, *results[i]));
+    }
+    return all;
+  };
+  const auto plain = numbers(Evaluate(graph, node, step, operands));
+  std::vector<std::vector<double>> moved;
+  for (const std::vector<double>& result : plain) {
+    moved.emplace_back(result.size(), 0.0);
+  }
+  for (const Nudge way :
+       {Nudge::kAway, Nudge::kTowards, Nudge::kEither, Nudge::kOther}) {
+    Contents nudged = operands;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = graph.value(node.inputs[i]);
+      if (value.kind != ValueKind::kWeight && !IsStateType(value.type) &&
+          value.type.dtype == DType::kF32) {
+        nudged[i] = Nudged(*operands[i], way);
+      }
+    }
+    const auto results = numbers(Evaluate(graph, node, step, nudged));
+    for (size_t i = 0; i < results.size(); ++i) {
+      for (size_t k = 0; k < results[i].size(); ++k) {
+        const double move = std::fabs(results[i][k] - plain[i][k]);
+        if (move > moved[i][k]) moved[i][k] = move;
+      }
+    }
+  }
+  return moved;
 }
 
 std::vector<ContentPointer> ReferenceEvaluator::Evaluate(

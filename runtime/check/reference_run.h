@@ -37,6 +37,15 @@ class ReferenceEvaluator {
                                        const Bounds& step,
                                        const Contents& operands);
 
+  // How far each number of each result moves, at most, when the numbers that
+  // the node is given in float32 move by what float kernels round on their way:
+  // nearly nothing, unless something is rounded to few bits and lies in the
+  // middle of two. By result and number (Numbers of content.h).
+  std::vector<std::vector<double>> MovedByRounding(const Graph& graph,
+                                                   const Node& node,
+                                                   const Bounds& step,
+                                                   const Contents& operands);
+
   // All values of a graph. States are empty before. Where `given` has a content
   // for a value, nodes that read the value see that one instead of what was
   // computed, or comes from `inputs`. Errors: an input that is not given, a

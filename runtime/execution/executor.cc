@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -17,10 +18,6 @@ namespace {
 
 // Which of a step's numbers an operand's row count is.
 enum class RowCount : uint8_t { kFixed, kTokens, kOutputs };
-
-// In the order of Batch.
-constexpr const char* kBatchInputs[] = {"ids", "positions", "sequence",
-                                        "output_rows", "last_positions"};
 
 // -1 when there is none of this name.
 int FindPort(const std::vector<Port>& ports, const std::string& name) {
@@ -124,16 +121,15 @@ void Executor::NameBatchInputs() {
     return;
   }
   for (const Port& input : inputs_) {
-    const auto it =
-        std::find(std::begin(kBatchInputs), std::end(kBatchInputs), input.name);
-    if (it == std::end(kBatchInputs)) {
+    const StandardInputInfo* standard = FindStandardInput(input.name);
+    if (standard == nullptr) {
       batch_inputs_.clear();
       return;
     }
-    batch_inputs_.push_back(static_cast<int>(it - std::begin(kBatchInputs)));
+    batch_inputs_.push_back(static_cast<int>(standard->input));
   }
   batch_data_.resize(inputs_.size());
-  if (FindPort(inputs_, "last_positions") >= 0) {
+  if (FindPort(inputs_, Info(StandardInput::kLastPositions).name) >= 0) {
     last_positions_.resize(plan_->max_tokens());
     last_of_slot_.resize(cache_ != nullptr ? cache_->pool().slots() : 1);
   }
@@ -334,11 +330,17 @@ absl::Status Executor::Run(const Batch& batch) {
   WEFT_RETURN_IF_ERROR(Check(batch));
   WEFT_RETURN_IF_ERROR(CheckRuns(batch));
   FindLastPositions(batch);
-  const void* const spans[] = {batch.ids.data(), batch.positions.data(),
-                               batch.sequences.data(), batch.output_rows.data(),
-                               last_positions_.data()};
+  const void* numbers[kStandardInputs];
+  const auto set = [&](StandardInput input, const int32_t* data) {
+    numbers[static_cast<int>(input)] = data;
+  };
+  set(StandardInput::kIds, batch.ids.data());
+  set(StandardInput::kPositions, batch.positions.data());
+  set(StandardInput::kSequence, batch.sequences.data());
+  set(StandardInput::kOutputRows, batch.output_rows.data());
+  set(StandardInput::kLastPositions, last_positions_.data());
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    batch_data_[i] = spans[batch_inputs_[i]];
+    batch_data_[i] = numbers[batch_inputs_[i]];
   }
   void* const logits = batch.logits;
   // A step that ends in its middle leaves states that are of no use.

@@ -125,8 +125,14 @@ void Batcher::Step() {
   UpdateGauges();
 }
 
+void Batcher::NoteStarted(RequestState* request) {
+  request->started = true;
+  --unstarted_;
+  if (request->waiting != nullptr) --*request->waiting;
+}
+
 void Batcher::EndLateRequests() {
-  const absl::Time now = absl::Now();
+  const SteadyTime now = std::chrono::steady_clock::now();
   for (const auto& request : requests_) {
     if (request->request.deadline < now) {
       FinishAll(request.get(), FinishReason::kDeadline);
@@ -261,8 +267,7 @@ void Batcher::Start(Sequence* sequence) {
     mask_maker_.Add(&sequence->mask);
   }
   if (request->started) return;
-  request->started = true;
-  --unstarted_;
+  NoteStarted(request);
   request->usage.queue_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                     request->submitted)

@@ -95,6 +95,7 @@ class Batcher {
   const SchedulerStats& stats() const { return stats_; }
 
  private:
+  void NoteStarted(RequestState* request);
   void EndLateRequests();
   void ChangeTurns();
   Sequence* NextWaiting() const;

@@ -195,8 +195,7 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
                        reason == FinishReason::kCancelled ||
                        reason == FinishReason::kDeadline;
   if (--request->unfinished > 0) return;
-  if (!request->started) --unstarted_;
-  request->started = true;
+  if (!request->started) NoteStarted(request);
   ++stats_.finished;
   stats_.failed += request->failed;
   stats_.cancelled += request->cancelled;

@@ -14,9 +14,6 @@ namespace {
 
 using grammar::Syntax;
 
-// Grammars that are compiled at the same time.
-constexpr int kCompiling = 2;
-
 absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text) {
   const auto schema = nlohmann::ordered_json::parse(
       text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
@@ -30,7 +27,7 @@ absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text) {
 class Compiling {
  public:
   Compiling(absl::Mutex* mutex, int* count) : mutex_(mutex), count_(count) {
-    const auto free = [count] { return *count < kCompiling; };
+    const auto free = [count] { return *count < ConstraintCache::kCompiling; };
     mutex_->LockWhen(absl::Condition(&free));
     ++*count_;
     mutex_->Unlock();

@@ -40,7 +40,15 @@ class ConstraintCache {
   struct Limits {
     int64_t kept_bytes = int64_t{64} << 20;    // grammars and their sources
     int64_t alive_bytes = int64_t{256} << 20;  // of all grammars
+
+    // The most that a cache takes: what is alive, and what those that compile
+    // hold beside their results.
+    int64_t peak() const { return alive_bytes + kCompiling * kCompilingBytes; }
   };
+  // Grammars that are compiled at the same time; what each takes meanwhile, as
+  // measured on the largest that are allowed.
+  static constexpr int kCompiling = 2;
+  static constexpr int64_t kCompilingBytes = int64_t{64} << 20;
 
   // `tokenizer` must outlive it.
   explicit ConstraintCache(const Tokenizer* tokenizer)

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "absl/time/clock.h"
-
 namespace weft {
 namespace {
 
@@ -23,7 +21,7 @@ MaskMaker::~MaskMaker() {
   {
     const absl::MutexLock lock(&mutex_);
     stop_ = true;
-    work_.Signal();
+    work_.SignalAll();
   }
   thread_.join();
 }
@@ -37,7 +35,7 @@ void MaskMaker::Add(Job* job) {
   {
     const absl::MutexLock lock(&mutex_);
     jobs_.push_back(job);
-    work_.Signal();
+    work_.SignalAll();
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
 }
@@ -51,9 +49,9 @@ void MaskMaker::Remove(Job* job) {
 }
 
 void MaskMaker::Wait(absl::Duration most) {
-  const absl::Time deadline = absl::Now() + most;
+  const SteadyTime until = SteadyTimeIn(most);
   const absl::MutexLock lock(&mutex_);
-  while (!made_ && !ready_.WaitWithDeadline(&mutex_, deadline)) {
+  while (!made_ && !ready_.WaitUntil(&mutex_, until)) {
   }
   made_ = false;
 }
@@ -85,7 +83,7 @@ void MaskMaker::Loop() {
       if (jobs_.empty()) {
         work_.Wait(&mutex_);
       } else {
-        work_.WaitWithTimeout(&mutex_, absl::Seconds(delay));
+        work_.WaitUntil(&mutex_, SteadyTimeIn(absl::Seconds(delay)));
       }
       continue;
     }

@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_cond_var.h"
 #include "text/token_constraint.h"
 
 namespace weft {
@@ -67,8 +68,8 @@ class MaskMaker {
   double Delay(Job* job, Job::Time now) const;
 
   absl::Mutex mutex_;
-  absl::CondVar work_;   // something to do
-  absl::CondVar ready_;  // a mask is there, or a part is done
+  SteadyCondVar work_;   // something to do
+  SteadyCondVar ready_;  // a mask is there, or a part is done
   std::vector<Job*> jobs_ ABSL_GUARDED_BY(mutex_);  // the next one first
   Job* current_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool made_ ABSL_GUARDED_BY(mutex_) = false;

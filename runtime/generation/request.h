@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
+#include "base/steady_cond_var.h"
 #include "runtime/generation/logprobs.h"
 #include "runtime/generation/sampler.h"
 #include "text/token_constraint.h"
@@ -62,7 +62,9 @@ struct Request {
   std::vector<std::string> stop_strings;
   // Tokens that end the text, beside the vocabulary's end-of-text tokens.
   std::vector<int32_t> stop_tokens;
-  // Whether end-of-text tokens end the text; else they go on like any other.
+  // Whether end-of-text tokens end the text; else they go on like any other,
+  // or, with a constraint, are chosen only where it allows nothing else, and
+  // end the text.
   bool stop_at_end_of_text = true;
   // Control tokens print nothing in `text`.
   bool skip_special = true;
@@ -73,7 +75,7 @@ struct Request {
   // penalties and temperature.
   int logprobs = -1;
   // When it passes, the request ends with kDeadline, waiting or running.
-  absl::Time deadline = absl::InfiniteFuture();
+  SteadyTime deadline = SteadyTime::max();
   // Null, or what allows tokens. Choices beyond the first get clones of it.
   std::unique_ptr<TokenConstraint> constraint;
   // Cached pages are shared only among requests of one scope: give tenants that

@@ -2,17 +2,15 @@
 //
 // The chain is fixed: penalties, top-k, top-p, min-p, temperature, draw. Each
 // step sees only what the one before kept:
-//   penalties    for every distinct token of the last repeat_window tokens,
-//   once:
+//   penalties    for every distinct token of the last repeat_window tokens:
 //                logit / repeat_penalty if positive, * repeat_penalty if
-//                negative (Keskar et al., "CTRL", 2019), then -
-//                frequency_penalty * count
-//                - presence_penalty (OpenAI API reference)
+//                negative (Keskar et al., "CTRL", 2019), then minus
+//                frequency_penalty * count and minus presence_penalty (OpenAI
+//                API reference)
 //   top-k        the k largest logits
 //   top-p        the fewest largest whose probabilities reach p, with the one
-//   that
-//                crosses it (Holtzman et al., "The Curious Case of Neural Text
-//                Degeneration", 2020)
+//                that crosses it (Holtzman et al., "The Curious Case of Neural
+//                Text Degeneration", 2020)
 //   min-p        those at least p times as probable as the best
 //   temperature  probabilities in proportion to exp(logit / temperature)
 // Temperature 0 is greedy: the largest logit as it came from the model, lowest

@@ -16,6 +16,9 @@ struct SchedulerOptions {
   int64_t prefill_tokens_alone = 0;
   // Requests that may wait; more are refused.
   int64_t queue_limit = 1024;
+  // Of them, how many may be of one client (Request::client), so that there is
+  // room for others; of client 0 as many as there is room for.
+  int64_t client_queue_limit = 768;
   // Keep pages of prompts and texts for later requests while memory is free.
   bool prefix_cache = true;
   // Told, in one line, of what the owner should know: requests that end since

@@ -1,7 +1,7 @@
 // What a Batcher keeps of a request and of each of its texts.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -16,9 +16,11 @@
 
 namespace weft {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-
 struct RequestState;
+
+// Requests of one client that have not started. The scheduler's callers and its
+// thread change it.
+using WaitingCount = std::atomic<int64_t>;
 
 // One choice of a request.
 struct Sequence {
@@ -73,6 +75,7 @@ struct RequestState {
   int64_t untold = 0;      // sequences whose last event has not been told
   bool prompt_done = false;
   bool started = false;
+  std::shared_ptr<WaitingCount> waiting;  // null: not counted
   bool failed = false, cancelled = false;
   Usage usage;
   SteadyTime submitted;

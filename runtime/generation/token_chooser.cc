@@ -41,7 +41,8 @@ bool TokenChooser::Ends(int32_t token, FinishReason* reason) const {
     *reason = FinishReason::kStopToken;
     return true;
   }
-  if (request_->stop_at_end_of_text && Contains(end_tokens_, token)) {
+  if ((request_->stop_at_end_of_text || constraint_ != nullptr) &&
+      Contains(end_tokens_, token)) {
     *reason = FinishReason::kEndOfText;
     return true;
   }
@@ -49,7 +50,8 @@ bool TokenChooser::Ends(int32_t token, FinishReason* reason) const {
 }
 
 // Unless nothing else is left, as at the end of what a constraint allows.
-void TokenChooser::ForbidEnd(absl::Span<float> logits) const {
+void TokenChooser::ForbidEnd(absl::Span<float> logits,
+                             bool stop_tokens_too) const {
   FinishReason reason;
   bool others = false;
   for (size_t id = 0; id < logits.size() && !others; ++id) {
@@ -57,8 +59,10 @@ void TokenChooser::ForbidEnd(absl::Span<float> logits) const {
         logits[id] != -kInfinity && !Ends(static_cast<int32_t>(id), &reason);
   }
   if (!others) return;
-  for (const int32_t id : request_->stop_tokens) logits[id] = -kInfinity;
-  if (!request_->stop_at_end_of_text) return;
+  if (stop_tokens_too) {
+    for (const int32_t id : request_->stop_tokens) logits[id] = -kInfinity;
+  }
+  if (!request_->stop_at_end_of_text && constraint_ == nullptr) return;
   for (const int32_t id : end_tokens_) logits[id] = -kInfinity;
 }
 
@@ -83,6 +87,9 @@ absl::Status TokenChooser::Choose(absl::Span<const float> logits,
                                   GeneratedToken* token) {
   const absl::Span<const float> raw = logits;
   const bool may_not_end = generated < request_->min_tokens;
+  // No constraint goes on behind an end of text: it is put off instead.
+  const bool puts_end_off =
+      constraint_ != nullptr && !request_->stop_at_end_of_text;
   if (!request_->logit_bias.empty() || constraint_ != nullptr || may_not_end) {
     const absl::Span<float> changed = absl::MakeSpan(scratch->logits);
     std::copy(raw.begin(), raw.end(), changed.begin());
@@ -91,7 +98,7 @@ absl::Status TokenChooser::Choose(absl::Span<const float> logits,
       absl::Status s = ApplyConstraint(changed, &scratch->mask);
       if (!s.ok()) return s;
     }
-    if (may_not_end) ForbidEnd(changed);
+    if (may_not_end || puts_end_off) ForbidEnd(changed, may_not_end);
     logits = changed;
   }
   sampler_.SetScratch(scratch->sampler);

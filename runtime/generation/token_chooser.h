@@ -63,7 +63,7 @@ class TokenChooser {
 
   absl::Status ApplyConstraint(absl::Span<float> logits,
                                std::vector<uint64_t>* mask);
-  void ForbidEnd(absl::Span<float> logits) const;
+  void ForbidEnd(absl::Span<float> logits, bool stop_tokens_too) const;
 
   const Request* request_;
   std::unique_ptr<TokenConstraint> constraint_;

@@ -1,11 +1,14 @@
 #include "runtime/machine/arena.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace weft {
@@ -71,6 +74,24 @@ bool AdviseHugePages(const void* begin, int64_t bytes) {
   if (bytes <= 0 || last <= first) return false;
   return madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE) ==
          0;
+}
+
+std::string WhyNoHugePages(absl::string_view enabled) {
+  // "always [madvise] never"; madvise itself agrees even where it is never.
+  return enabled.empty() || absl::StrContains(enabled, "[never]")
+             ? "this system has them switched off "
+               "(/sys/kernel/mm/transparent_hugepage/enabled)"
+             : "";
+}
+
+std::string WhyNoHugePages() {
+  if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1) {
+    return "they are switched off for this process (PR_SET_THP_DISABLE)";
+  }
+  std::string enabled;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
+               enabled);
+  return WhyNoHugePages(enabled);
 }
 
 }  // namespace weft

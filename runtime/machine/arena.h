@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -41,5 +42,11 @@ class Arena {
 // Asks for transparent huge pages for the whole 2 MiB blocks inside a range,
 // such as weights in a mapped file. True if the kernel agreed.
 bool AdviseHugePages(const void* begin, int64_t bytes);
+
+// Why this process gets none whatever it asks for, for people; empty if it may
+// get some.
+std::string WhyNoHugePages();
+// The same of a system whose file transparent_hugepage/enabled says this.
+std::string WhyNoHugePages(absl::string_view enabled);
 
 }  // namespace weft

@@ -3,15 +3,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/mapped_file.h"
 #include "base/status.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "runtime/machine/arena.h"
+#include "runtime/plan/large_tables.h"
 #include "runtime/plan/verify_plan.h"
 
 namespace weft {
@@ -29,7 +34,8 @@ void TakePlainKernels(Graph& graph, const PassOptions& options) {
 }
 
 // Brings what stays in the model file, such as an embedding table, into memory
-// front to back: else its rows would come page by page, with the tokens.
+// front to back: else its rows would come page by page, with the tokens. So
+// come those of large tables, without their neighbours.
 void ReadMapped(const Graph& graph) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (ValueId id = 0; id < graph.value_count(); ++id) {
@@ -39,8 +45,41 @@ void ReadMapped(const Graph& graph) {
     const uintptr_t begin = first / page * page;
     // Where the system cannot (before Linux 5.14), they come later.
     madvise(reinterpret_cast<void*>(begin), first + data.bytes.size() - begin,
-            MADV_POPULATE_READ);
+            StaysInFile(graph, id) ? MADV_RANDOM : MADV_POPULATE_READ);
   }
+}
+
+// Weights that lie in a file become ones that are made, by copying.
+void CopyFromFiles(Plan& plan) {
+  for (Graph& graph : plan.buckets) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      Value& value = graph.value(id);
+      if (value.kind != ValueKind::kWeight || value.data.make != nullptr ||
+          value.data.bytes.empty()) {
+        continue;
+      }
+      value.data.made_bytes = static_cast<int64_t>(value.data.bytes.size());
+      value.data.make = [source = value.data](uint8_t* out) {
+        std::memcpy(out, source.bytes.data(), source.bytes.size());
+        if (source.mapped) ReleasePages(source.bytes);
+      };
+    }
+  }
+}
+
+// Keeps the files that a weight still lies in.
+void ForgetUnusedFiles(Plan& plan) {
+  std::set<const void*> used;
+  for (const Graph& graph : plan.buckets) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      used.insert(graph.value(id).data.owner.get());
+    }
+  }
+  plan.files.erase(std::remove_if(plan.files.begin(), plan.files.end(),
+                                  [&](const auto& file) {
+                                    return used.count(file.get()) == 0;
+                                  }),
+                   plan.files.end());
 }
 
 }  // namespace
@@ -102,10 +141,14 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
 }
 
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
-                         const Progress& progress) {
-  ReadMapped(plan.buckets.front());
+                         const Progress& progress, bool copy) {
+  if (copy) {
+    CopyFromFiles(plan);
+  } else {
+    ReadMapped(plan.buckets.front());
+  }
   const std::vector<WeightJob> jobs = WeightJobs(plan, true);
-  if (jobs.empty()) return absl::OkStatus();
+  if (jobs.empty()) return plan.CheckFiles();
   WEFT_ASSIGN_OR_RETURN(Arena arena,
                         Arena::Create(TotalBytes(jobs), "weights", huge_pages));
   auto memory = std::make_shared<Arena>(std::move(arena));
@@ -129,6 +172,8 @@ absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
       value.data.owner = memory;
     }
   }
+  WEFT_RETURN_IF_ERROR(plan.CheckFiles());
+  ForgetUnusedFiles(plan);
   return absl::OkStatus();
 }
 

@@ -25,10 +25,11 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
                              const std::string& stop_after = "");
 
 // Makes the weights that are only described, into one block of memory that the
-// plan's graphs keep alive, and reads those that stay in the model file.
-// Idempotent. Errors: no memory.
+// plan's graphs keep alive, and reads those that stay in the model file, or
+// with `copy` copies them, too: then plan.files is empty. Idempotent. Errors:
+// no memory; the file was written to meanwhile.
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
                          bool huge_pages = false,
-                         const Progress& progress = nullptr);
+                         const Progress& progress = nullptr, bool copy = false);
 
 }  // namespace weft

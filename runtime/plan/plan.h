@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "base/mapped_file.h"
 #include "graph/graph.h"
 #include "ops/kernels/kernel_options.h"
 #include "ops/kv_types.h"
@@ -100,6 +102,11 @@ struct Plan {
   // until SaveModelPlan.
   std::optional<ModelReference> source;
 
+  // What weights lie in, as long as any do. A file that somebody writes to
+  // changes them: whoever takes a request asks CheckFiles first.
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  absl::Status CheckFiles() const;
+
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }
   int64_t context() const { return buckets.back().bounds.context; }
   // The smallest bucket that takes this many tokens. Requires tokens <=
@@ -116,8 +123,11 @@ struct PlanMemory {
   int64_t arena = 0;           // of the largest bucket: one serves all
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence
-  int64_t kv = 0;              // of all pages
-  int64_t slot = 0;            // states by sequence, of one
+  // The same if each head had its own keys and values: more where attention
+  // reads latent rows (ops/heads.h).
+  int64_t kv_per_token_of_heads = 0;
+  int64_t kv = 0;    // of all pages
+  int64_t slot = 0;  // states by sequence, of one
   // Of all sequences, and their checkpoints (engine.h).
   int64_t slots = 0;
   int64_t logits = 0;  // rows that a step may ask for

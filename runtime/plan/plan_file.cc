@@ -356,6 +356,7 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
   if (!result.ok()) return Bad(path, result.status().message());
   if (result->reference) return result;
   result->plan.weight_checksums = std::move(checksums);
+  result->plan.files = {file};
   for (Graph& graph : result->plan.buckets) {
     WEFT_RETURN_IF_ERROR(AttachWeights(weights, file, &graph));
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/standard_inputs.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/storage.h"
@@ -151,59 +152,50 @@ absl::Status CheckOrders(const Plan& plan) {
 
 // --- A language model.
 
-// The standard inputs: what the executor fills in and checks in every step.
-struct StandardInput {
-  const char* name;
-  Dim dim;
-};
+bool IsIndex(IndexKind kind) {
+  return kind != IndexKind::kAny && kind != IndexKind::kChosen;
+}
 
-const StandardInput* FindStandardInput(absl::string_view name) {
-  static const StandardInput kInputs[] = {{"ids", Dim::Tokens()},
-                                          {"positions", Dim::Tokens()},
-                                          {"sequence", Dim::Tokens()},
-                                          {"output_rows", Dim::Rows()},
-                                          {"last_positions", Dim::Tokens()}};
-  for (const StandardInput& input : kInputs) {
-    if (name == input.name) return &input;
+// Whether numbers below the input's bound are what is indexed; tables must be
+// large enough besides.
+bool IsInRange(const IndexUse& use, InputBound below) {
+  switch (use.kind) {
+    case IndexKind::kAny:
+    case IndexKind::kChosen:
+      break;
+    case IndexKind::kSequence:
+      return below == InputBound::kSlots;
+    case IndexKind::kPosition:
+      return below == InputBound::kContext;
+    case IndexKind::kRowOf:
+      return use.below.symbol == Dim::kNumber
+                 ? below == InputBound::kVocabulary ||
+                       below == InputBound::kContext
+                 : below == InputBound::kTokens && use.below == Dim::Tokens();
   }
-  return nullptr;
+  return false;
 }
 
 // Each integer operand is the standard input whose numbers are in its range.
 absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
   WEFT_ASSIGN_OR_RETURN(std::vector<IndexUse> uses, IndexUses(graph));
   for (const IndexUse& use : uses) {
+    if (!IsIndex(use.kind)) continue;
     const std::string& name = graph.value(use.input).name;
-    const bool positions = name == "positions";
-    bool good = false;
-    switch (use.kind) {
-      case IndexKind::kAny:
-      case IndexKind::kChosen:
-        good = true;
-        break;
-      case IndexKind::kSequence:
-        good = name == "sequence";
-        break;
-      case IndexKind::kPosition:
-        good = positions || name == "last_positions";
-        break;
-      case IndexKind::kRowOf:
-        if (use.below.symbol == Dim::kNumber) {
-          good = positions || name == "ids";
-          const int64_t want = positions ? graph.bounds.context : vocabulary;
-          if (good && use.below.value < want) {
-            return Illegal(*use.node,
-                           absl::StrCat("a table of ", use.below.value,
-                                        " rows for ", want, " numbers"));
-          }
-        } else {
-          good = name == "output_rows" && use.below == Dim::Tokens();
-        }
-        break;
-    }
-    if (!good) {
+    const StandardInputInfo* input = FindStandardInput(name);
+    if (input == nullptr || !IsInRange(use, input->below)) {
       return Illegal(*use.node,
                      absl::StrCat("an index cannot be '", name, "'"));
+    }
+    if (use.kind != IndexKind::kRowOf || use.below.symbol != Dim::kNumber) {
+      continue;
+    }
+    const int64_t want = input->below == InputBound::kContext
+                             ? graph.bounds.context
+                             : vocabulary;
+    if (use.below.value < want) {
+      return Illegal(*use.node, absl::StrCat("a table of ", use.below.value,
+                                             " rows for ", want, " numbers"));
     }
   }
   return absl::OkStatus();
@@ -213,9 +205,8 @@ absl::Status CheckInputs(const Graph& graph) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kInput) continue;
-    const StandardInput* input = FindStandardInput(value.name);
-    if (input == nullptr ||
-        !(value.type == ValueType{DType::kI32, {input->dim}, ""})) {
+    const StandardInputInfo* input = FindStandardInput(value.name);
+    if (input == nullptr || !(value.type == TypeOf(input->input))) {
       return Illegal(value.name, absl::StrCat("no standard input is ",
                                               value.type.ToString()));
     }

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "text/utf8.h"
+#include "text/printable.h"
 
 namespace weft::chat {
 namespace {
@@ -17,33 +17,6 @@ class TerminalText : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(UseUtf8Locale()); }
 };
-
-TEST_F(TerminalText, WhatATerminalObeysIsReplaced) {
-  EXPECT_EQ(Printable("a\033[31mb"), "a\uFFFD[31mb");
-  EXPECT_EQ(Printable("\a\b\x7f"), "\uFFFD\uFFFD\uFFFD");
-  // C1 in UTF-8, and as bare bytes.
-  EXPECT_EQ(Printable("\u009b31m"), "\uFFFD31m");
-  EXPECT_EQ(Printable("\x9b"), "\uFFFD");
-  EXPECT_EQ(Printable("a\u202eb\u2066c"), "a\uFFFDb\uFFFDc");
-  EXPECT_EQ(Printable(absl::string_view("\0", 1)), "\uFFFD");
-}
-
-TEST_F(TerminalText, TextIsLeftAlone) {
-  const std::string text = "na\u00efve \u65e5\u672c\n\t\U0001F600 e\u0301";
-  EXPECT_EQ(Printable(text), text);
-  EXPECT_EQ(Printable("one\r\ntwo"), "one\ntwo");
-}
-
-TEST_F(TerminalText, PiecesGiveWhatTheWholeGives) {
-  const std::string text = "a\r\n\033]0;x\a \u65e5e\u0301\u202e";
-  std::string pieces;
-  for (size_t i = 0; i < text.size();) {
-    const Utf8Unit unit = Utf8UnitAt(text, i);
-    pieces += Printable(absl::string_view(text).substr(i, unit.bytes));
-    i += unit.bytes;
-  }
-  EXPECT_EQ(pieces, Printable(text));
-}
 
 TEST_F(TerminalText, ColumnsAreThoseOfATerminal) {
   EXPECT_EQ(Columns("abc"), 3);

@@ -1,10 +1,12 @@
 // weft run and weft eval: text and numbers.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "base/mapped_file.h"
 #include "loaders/gguf_parser.h"
 #include "tests/e2e/weft.h"
@@ -55,6 +57,22 @@ TEST(Run, HugeContextIsCapped) {
   const nlohmann::json json =
       WeftJson({"inspect", SmallModel("49-ctx-4294967295.gguf"), "--json"});
   EXPECT_EQ(json["plan"]["context"], 4096);
+}
+
+TEST(Run, HugePagesThatAreRefusedAreSaidToBe) {
+  const std::vector<std::string> arguments = {
+      "run", "-p", "It", "-n", "4", "--temperature", "0"};
+  std::vector<std::string> asking = arguments;
+  asking.push_back("--hugepages");
+  // Of this process and those that it starts.
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+  const RunResult refused = Weft(asking);
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+  EXPECT_EQ(refused.exit_code, 0);
+  EXPECT_TRUE(absl::StrContains(
+      refused.err, "weft: --hugepages: they are switched off for this process"))
+      << refused.err;
+  EXPECT_EQ(refused.out, WeftOut(arguments));
 }
 
 TEST(Run, TextIsWhatJsonSaysAndOneNewline) {
@@ -293,6 +311,49 @@ TEST(Perplexity, WindowsCountEachTokenOnce) {
   // More to look back at, better foretold.
   EXPECT_LT(fine["perplexity"], coarse["perplexity"]);
   EXPECT_LT(whole["perplexity"], coarse["perplexity"]);
+}
+
+TEST(Perplexity, ComparesWithABase) {
+  const std::string text = TemporaryPath("kl.txt"),
+                    base = TemporaryPath("kl.base");
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1200));
+  WeftOut({"perplexity", "", "-f", text, "--kl-save", base});
+  const nlohmann::json same =
+      WeftJson({"perplexity", "", "-f", text, "--kl-base", base, "--json"});
+  EXPECT_GE(same["kl_mean"].get<double>(), 0.0);
+  EXPECT_LT(same["kl_mean"].get<double>(), 1e-6);
+  EXPECT_LT(same["kl_p99"].get<double>(), 1e-5);
+  EXPECT_EQ(same["same_top"], 1.0);
+  const nlohmann::json rounded =
+      WeftJson({"perplexity", "", "-f", text, "--kl-base", base, "--json",
+                "--kv-type", "q8_0"});
+  EXPECT_GT(rounded["kl_mean"], same["kl_mean"]);
+  EXPECT_GE(rounded["kl_p99"], rounded["kl_mean"]);
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1100));
+  ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", base}), 1);
+  ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", text}), 1);
+}
+
+// What the columns of inputs are worth, and types that need it.
+TEST(Imatrix, LeadsToSmallTypes) {
+  const std::string text = TemporaryPath("imatrix.txt"),
+                    part = TemporaryPath("part.gguf"),
+                    whole = TemporaryPath("imatrix.gguf"),
+                    tiny = TemporaryPath("tiny.gguf");
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 3000));
+  WeftOut({"imatrix", "", "-f", text, "-o", whole, "--chunk", "64", "--chunks",
+           "4"});
+  WeftOut({"imatrix", "", "-f", text, "-o", part, "--chunk", "64", "--chunks",
+           "2"});
+  WeftOut({"imatrix", "", "-f", text, "-o", part, "--chunk", "64", "--chunks",
+           "4", "--resume"});
+  // Sums are kept as float32 between the runs.
+  EXPECT_EQ(ReadFile(part).size(), ReadFile(whole).size());
+  ExpectError(Weft({"imatrix", "", "-f", text, "-o", part, "--chunk", "32",
+                    "--resume"}),
+              1);
+  ExpectError(Weft({"imatrix", "", "-f", text, "-o", part, "--chunk", "4000"}),
+              1);
 }
 
 }  // namespace

@@ -610,6 +610,15 @@ TEST(ServeTest, APortInUseIsOneLine) {
   ExpectError(Weft({"serve", "--context-overflow", "slide"}), 2);
 }
 
+TEST(ServeTest, MemoryForGrammarsIsAskedForAtTheStart) {
+  const RunResult refused =
+      Weft({"serve", SmallModel("00-valid.gguf"), "--port", "0",
+            "--max-grammar-bytes", "1125899906842624"});
+  ExpectError(refused, 1);
+  EXPECT_TRUE(absl::StrContains(refused.err, "not enough memory"))
+      << refused.err;
+}
+
 TEST(ServeTest, KeysComeFromAFile) {
   const std::string keys = TemporaryPath("keys");
   WriteTextFile(keys, "alpha\nbeta\n");

@@ -12,9 +12,9 @@ namespace {
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_NE(WeftOut({"--help"}).find("run"), std::string::npos);
   EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
-  for (const char* command :
-       {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
-        "detokenize", "bench", "synth", "quantize", "verify", "profile"}) {
+  for (const char* command : {"run", "dump", "inspect", "eval", "perplexity",
+                              "tokenize", "detokenize", "bench", "synth",
+                              "quantize", "imatrix", "verify", "profile"}) {
     EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
   }
 }
@@ -87,6 +87,54 @@ TEST(Usage, WrongUseExitsWithTwo) {
     SCOPED_TRACE("weft" + line);
     ExpectError(Weft(arguments), 2);
   }
+}
+
+TEST(Usage, HelpIsFoundTheWaysItIsLookedFor) {
+  EXPECT_EQ(WeftOut({"help"}), WeftOut({"--help"}));
+  EXPECT_EQ(WeftOut({"help", "run"}), WeftOut({"run", "--help"}));
+  EXPECT_EQ(WeftOut({"-v"}), WeftOut({"--version"}));
+}
+
+TEST(Usage, NearMissesAreNamed) {
+  const struct {
+    std::vector<std::string> words;
+    const char* meant;
+  } cases[] = {
+      {{"compil"}, "did you mean compile?"},
+      {{"run", "--temperatur", "0"}, "did you mean --temperature?"},
+      {{"serve", "--slotz=2"}, "did you mean --slots?"},
+      {{"run", "--thread", "2"}, "did you mean --threads?"},
+  };
+  for (const auto& c : cases) {
+    const RunResult result = Weft(c.words);
+    ExpectError(result, 2);
+    EXPECT_NE(result.err.find(c.meant), std::string::npos) << result.err;
+  }
+  const RunResult far = Weft({"frobnicate"});
+  ExpectError(far, 2);
+  EXPECT_EQ(far.err.find("did you mean"), std::string::npos) << far.err;
+}
+
+TEST(Usage, AFileAloneIsAChat) {
+  const std::string model = SmallModel("00-valid.gguf");
+  RunOptions options;
+  options.input = "hello\n";
+  EXPECT_EQ(WeftOut({model, "--temperature", "0", "-n", "4"}, options),
+            WeftOut({"chat", model, "--temperature", "0", "-n", "4"}, options));
+  ExpectError(Weft({"no-such-model.gguf"}), 2);
+}
+
+TEST(Usage, FlagsOfLlamaCppAreUnderstood) {
+  const std::string model = SmallModel("00-valid.gguf");
+  const RunResult theirs =
+      Weft({"run", "-m", model, "-p", "hello", "-c", "32", "-t", "1", "-s", "3",
+            "--temp", "0.5", "-ngl", "99", "--n-predict", "4"});
+  EXPECT_EQ(theirs.exit_code, 0) << theirs.err;
+  EXPECT_EQ(theirs.out,
+            WeftOut({"run", model, "-p", "hello", "--context", "32",
+                     "--threads", "1", "--seed", "3", "--temperature", "0.5",
+                     "-n", "4"}));
+  EXPECT_NE(theirs.err.find("-ngl is left out"), std::string::npos);
 }
 
 TEST(Usage, ModelsThatCannotBeReadExitWithOneAndSayWhy) {

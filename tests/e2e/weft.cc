@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,20 @@ struct Pipe {
   }
   int ends[2] = {-1, -1};
 };
+
+// A terminal that shows what is written as it is.
+void MakeTerminal(Pipe* out) {
+  out->CloseRead();
+  out->CloseWrite();
+  out->ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  EXPECT_EQ(grantpt(out->ends[0]), 0);
+  EXPECT_EQ(unlockpt(out->ends[0]), 0);
+  out->ends[1] = open(ptsname(out->ends[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  termios settings;
+  EXPECT_EQ(tcgetattr(out->ends[1], &settings), 0);
+  cfmakeraw(&settings);
+  EXPECT_EQ(tcsetattr(out->ends[1], TCSANOW, &settings), 0);
+}
 
 [[noreturn]] void Child(const std::vector<std::string>& arguments,
                         const RunOptions& options, int in, int out, int err) {
@@ -69,6 +84,7 @@ RunResult Weft(const std::vector<std::string>& arguments,
                 O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     EXPECT_GE(file, 0) << options.output_file;
   }
+  if (options.terminal) MakeTerminal(&out);
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGPIPE, SIG_DFL);

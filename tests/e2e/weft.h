@@ -24,6 +24,8 @@ struct RunOptions {
   int64_t memory_limit = 0;
   // Standard output goes to this file instead of RunResult::out.
   std::string output_file;
+  // Standard output is a terminal (one that leaves line ends alone).
+  bool terminal = false;
   // Closes the pipe of standard output after this many bytes; -1: never.
   int64_t close_output_after = -1;
   // Sends SIGINT after the first byte of standard output.

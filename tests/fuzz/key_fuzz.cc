@@ -12,6 +12,7 @@
 #include "chat/key_reader.h"
 #include "chat/line_editor.h"
 #include "chat/terminal_text.h"
+#include "text/printable.h"
 
 namespace {
 
@@ -75,7 +76,7 @@ void CheckEditor(const std::vector<KeyPress>& presses) {
   for (const KeyPress& press : presses) {
     switch (press.key) {
       case Key::kText:
-        editor.Insert(weft::chat::Printable(press.text));
+        editor.Insert(weft::Printable(press.text));
         break;
       case Key::kBackspace:
         editor.Backspace();

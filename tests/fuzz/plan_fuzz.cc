@@ -1,6 +1,6 @@
 // Fuzz target: any bytes either load as a plan or give an error, and a plan
-// that is found sound runs. Each input is tried as it is and with its checksum
-// made right, so that what lies behind the checksum is reached.
+// that is found sound runs. Each input is tried as it is and with its checksums
+// made right, of weights too, so that what lies behind them is reached.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> bytes(data, data + size);
   weft::LoadAndRun(bytes).IgnoreError();
-  weft::FixChecksum(&bytes);
+  weft::FixAllChecksums(&bytes);
   weft::LoadAndRun(bytes).IgnoreError();
   return 0;
 }

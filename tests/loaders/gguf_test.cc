@@ -65,8 +65,8 @@ TEST(GgufTensors, OtherTypesAreNamedWithTheirTensor) {
     const char* name;
   };
   for (const Case& c :
-       {Case{16, "IQ2_XXS"}, Case{24, "I8"}, Case{26, "I32"}, Case{28, "F64"},
-        Case{34, "TQ1_0"}, Case{4, "Q4_2"},
+       {Case{31, "Q4_0_4_4"}, Case{24, "I8"}, Case{26, "I32"}, Case{28, "F64"},
+        Case{36, "I2_S (of BitNet)"}, Case{4, "Q4_2"},
         Case{4000000000, "number 4000000000"}}) {
     GgufWriter writer;
     const std::vector<uint8_t> data = Bytes(1024, 0);

@@ -20,7 +20,7 @@ QuantizationMix Parse(const std::string& word,
 }
 
 constexpr MixModel kModel = {/*block_count=*/32, /*heads_per_kv_head=*/2,
-                             /*tied_output=*/false};
+                             /*experts=*/0, /*tied_output=*/false};
 
 std::string TypeOf(const QuantizationMix& mix, const std::string& name,
                    const MixModel& model = kModel, int64_t columns = 2048) {
@@ -75,6 +75,32 @@ TEST(QuantizationMix, FollowsTheUsualRules) {
       {"MXFP4_MOE", "blk.3.ffn_up_exps.weight", "MXFP4"},
       {"MXFP4_MOE", "blk.3.ffn_up.weight", "Q8_0"},
       {"MXFP4_MOE", "output.weight", "Q8_0"},
+      {"Q2_K_S", "blk.3.ffn_down.weight", "Q4_K"},
+      {"Q2_K_S", "blk.4.ffn_down.weight", "Q2_K"},
+      {"IQ1_S", "output.weight", "Q5_K"},
+      {"IQ1_S", "token_embd.weight", "Q2_K"},
+      {"IQ1_S", "blk.9.attn_v.weight", "Q2_K"},
+      {"IQ1_S", "blk.9.attn_output.weight", "IQ2_XXS"},
+      {"IQ1_M", "blk.9.ffn_up.weight", "IQ1_M"},
+      {"IQ2_XXS", "blk.9.attn_output.weight", "IQ2_XXS"},
+      {"IQ2_XXS", "blk.3.ffn_down.weight", "Q2_K"},
+      {"IQ2_XXS", "blk.4.ffn_down.weight", "IQ2_XXS"},
+      // A name that is not what most of it is.
+      {"IQ2_S", "blk.9.ffn_up.weight", "IQ2_XS"},
+      {"IQ2_M", "blk.9.ffn_up.weight", "IQ2_S"},
+      {"IQ2_M", "blk.9.attn_v.weight", "IQ3_S"},
+      {"IQ2_M", "token_embd.weight", "IQ3_S"},
+      {"IQ3_XXS", "blk.9.attn_k.weight", "IQ2_S"},
+      {"IQ3_XXS", "blk.9.attn_v.weight", "IQ3_XXS"},
+      {"IQ3_XXS", "blk.9.attn_output.weight", "IQ3_S"},
+      {"IQ3_XS", "blk.3.ffn_up.weight", "IQ3_S"},
+      {"IQ3_XS", "blk.4.ffn_up.weight", "IQ3_XXS"},
+      {"IQ3_XS", "blk.28.ffn_gate.weight", "IQ3_S"},
+      {"IQ3_S", "output.weight", "Q6_K"},
+      {"IQ3_M", "blk.9.attn_v.weight", "Q4_K"},
+      {"IQ3_M", "blk.9.ffn_down.weight", "IQ3_S"},
+      {"TQ2_0", "token_embd.weight", "Q4_K"},
+      {"TQ1_0", "blk.9.ffn_down.weight", "TQ1_0"},
   };
   for (const Expectation& row : table) {
     EXPECT_EQ(TypeOf(Parse(row.word), row.tensor), row.type)

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
+#include "loaders/importance_matrix.h"
 #include "ops/dequantize.h"
 
 namespace weft {
@@ -228,6 +229,77 @@ TEST_F(QuantizeModelTest, RefusesBadRequestsBeforeWriting) {
   EXPECT_FALSE(QuantizeModel(TempPath("source.gguf"), "/no/such/folder/x.gguf",
                              Options("Q4_0"))
                    .ok());
+}
+
+TEST_F(QuantizeModelTest, TinyTypesWantAnImportanceMatrix) {
+  Write(TempPath("source.gguf"));
+  QuantizeOptions options;
+  for (const char* type :
+       {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "Q2_K_S"}) {
+    options.type = type;
+    const auto report = QuantizeModel(TempPath("source.gguf"),
+                                      TempPath("result.gguf"), options);
+    EXPECT_THAT(std::string(report.status().message()),
+                HasSubstr("run weft imatrix " + TempPath("source.gguf")))
+        << type;
+  }
+}
+
+TEST_F(QuantizeModelTest, WeighsErrorsByTheImportanceOfColumns) {
+  ImportanceMatrix importance;
+  std::vector<double> sums(256, 1.0);
+  sums[3] = 1000.0;
+  for (int layer = 0; layer < 4; ++layer) {
+    for (const char* name : {"attn_v", "ffn_up"}) {
+      importance
+          .tensors["blk." + std::to_string(layer) + "." + name + ".weight"] = {
+          sums, {1.0}};
+    }
+  }
+  const auto error_of_column = [&](const GgufFile& file) {
+    const GgufTensor& tensor = *file.FindTensor("blk.1.ffn_up.weight");
+    std::vector<float> row(256);
+    double error = 0.0;
+    for (int64_t r = 0; r < 96; ++r) {
+      DequantizeRow(tensor.type,
+                    tensor.data.data() + r * RowBytes(tensor.type, 256),
+                    row.data(), 256);
+      error += std::pow(row[3] - weights_[static_cast<size_t>(256 * r + 3)], 2);
+    }
+    return error;
+  };
+  QuantizeOptions options;
+  options.type = "Q3_K_S";
+  const double plain = error_of_column(Quantize(options));
+  options.importance = &importance;
+  EXPECT_LT(error_of_column(Quantize(options)), 0.5 * plain);
+  options.type = "IQ2_XXS";
+  const GgufFile tiny = Quantize(options);
+  EXPECT_EQ(tiny.FindTensor("blk.1.ffn_up.weight")->type, DType::kIQ2_XXS);
+  EXPECT_EQ(tiny.FindTensor("blk.1.attn_v.weight")->type, DType::kQ2_K);
+}
+
+TEST_F(QuantizeModelTest, FindsTypesForASize) {
+  QuantizeOptions options;
+  options.type = "Q4_K_M";
+  for (double bits : {4.0, 5.0, 7.0}) {
+    options.target_bits = bits;
+    const GgufFile file = Quantize(options);
+    double weights = 0.0, bytes = 0.0;
+    for (const GgufTensor& tensor : file.tensors()) {
+      if (tensor.dims.size() < 2) continue;
+      weights += static_cast<double>(tensor.elements());
+      bytes += static_cast<double>(tensor.data.size());
+    }
+    EXPECT_LE(8.0 * bytes / weights, bits);
+    EXPECT_GE(8.0 * bytes / weights, bits - 0.6);
+  }
+  options.target_bits = 1.0;
+  Write(TempPath("source.gguf"));
+  const auto report =
+      QuantizeModel(TempPath("source.gguf"), TempPath("result.gguf"), options);
+  EXPECT_THAT(std::string(report.status().message()),
+              HasSubstr("no types are so small"));
 }
 
 }  // namespace

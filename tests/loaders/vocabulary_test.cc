@@ -25,7 +25,8 @@ using ::testing::HasSubstr;
 using Change = std::function<void(GgufWriter*)>;
 
 absl::StatusOr<Vocabulary> Read(
-    const std::string& model, const Change& change = [](GgufWriter*) {}) {
+    const std::string& model, const Change& change = [](GgufWriter*) {},
+    const VocabularyOptions& options = {}) {
   GgufWriter writer;
   writer.SetString("tokenizer.ggml.model", model);
   writer.SetStrings("tokenizer.ggml.tokens",
@@ -40,7 +41,7 @@ absl::StatusOr<Vocabulary> Read(
   auto file = GgufFile::Open(path);
   unlink(path.c_str());
   if (!file.ok()) return file.status();
-  return ReadVocabulary(*file);
+  return ReadVocabulary(*file, options);
 }
 
 std::string ErrorOf(const Change& change) {
@@ -89,20 +90,86 @@ TEST(Vocabulary, ByteLevelDefaults) {
   EXPECT_FALSE(vocabulary->add_space_prefix());
 }
 
-TEST(Vocabulary, Llama3AddsBosUnlessTheFileSaysNo) {
-  for (const char* pre : {"llama-bpe", "llama3", "llama-v3"}) {
-    const auto set_pre = [&](GgufWriter* writer) {
-      writer->SetString("tokenizer.ggml.pre", pre);
-    };
-    EXPECT_TRUE(Read("gpt2", set_pre)->add_bos()) << pre;
-    EXPECT_FALSE(Read("gpt2", [&](GgufWriter* writer) {
-                   set_pre(writer);
-                   writer->SetBool("tokenizer.ggml.add_bos_token", false);
-                 })->add_bos());
+// What files of byte-level vocabularies leave out the pre-tokeniser's row says.
+TEST(Vocabulary, ByteLevelFlagsAreLeftOpen) {
+  const auto silent = Read("gpt2", [](GgufWriter* writer) {
+    writer->SetString("tokenizer.ggml.pre", "llama-bpe");
+  });
+  EXPECT_FALSE(silent->has_add_bos());
+  EXPECT_FALSE(silent->has_add_eos());
+  const auto said = Read("gpt2", [](GgufWriter* writer) {
+    writer->SetString("tokenizer.ggml.pre", "llama-bpe");
+    writer->SetBool("tokenizer.ggml.add_bos_token", false);
+  });
+  EXPECT_TRUE(said->has_add_bos());
+  EXPECT_FALSE(said->add_bos());
+}
+
+// Published files of Gemma 4 name any pre-tokeniser and say that there is no
+// BOS.
+TEST(Vocabulary, Gemma4IsItsOwn) {
+  const auto vocabulary = Read("gemma4", [](GgufWriter* writer) {
+    writer->SetString("tokenizer.ggml.pre", "default");
+    writer->SetBool("tokenizer.ggml.add_bos_token", false);
+    writer->SetUint32("tokenizer.ggml.bos_token_id", 2);
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->pre(), "gemma4");
+  EXPECT_EQ(vocabulary->bos(), 2);
+  EXPECT_EQ(vocabulary->eos(), -1);
+  EXPECT_TRUE(vocabulary->add_bos());
+  EXPECT_FALSE(vocabulary->add_space_prefix());
+}
+
+std::vector<std::string> WarningsOf(const std::string& model,
+                                    const Change& change,
+                                    const std::string& pre = "") {
+  std::vector<std::string> warnings;
+  VocabularyOptions options;
+  options.pre = pre;
+  options.warn = [&](const std::string& line) { warnings.push_back(line); };
+  EXPECT_TRUE(Read(model, change, options).ok());
+  return warnings;
+}
+
+TEST(Vocabulary, AMissingPretokenizerIsOneWarning) {
+  const Change none = [](GgufWriter*) {};
+  const Change empty = [](GgufWriter* writer) {
+    writer->SetString("tokenizer.ggml.pre", "");
+  };
+  for (const Change& change : {none, empty}) {
+    EXPECT_THAT(WarningsOf("gpt2", change),
+                ElementsAre(AllOf(HasSubstr("tokenizer.ggml.pre is missing"),
+                                  HasSubstr("--pre NAME"))));
+    EXPECT_EQ(Read("gpt2", change)->pre(), "default");
+    // Others have none, or just the one.
+    EXPECT_THAT(WarningsOf("llama", change), ElementsAre());
+    EXPECT_THAT(WarningsOf("gemma4", change), ElementsAre());
+    EXPECT_THAT(WarningsOf("gpt2", change, "qwen2"), ElementsAre());
   }
-  EXPECT_FALSE(Read("gpt2", [](GgufWriter* writer) {
-                 writer->SetString("tokenizer.ggml.pre", "qwen2");
-               })->add_bos());
+}
+
+TEST(Vocabulary, ThePretokenizerCanBeChosen) {
+  const Change named = [](GgufWriter* writer) {
+    writer->SetString("tokenizer.ggml.pre", "default");
+  };
+  VocabularyOptions options;
+  options.pre = "qwen2";
+  EXPECT_EQ(Read("gpt2", named, options)->pre(), "qwen2");
+  EXPECT_THAT(
+      std::string(Read("llama", named, options).status().message()),
+      AllOf(HasSubstr("'llama' has none"), HasSubstr("leave out --pre")));
+}
+
+TEST(Vocabulary, EqualTextsAreOneWarning) {
+  const Change change = [](GgufWriter* writer) {
+    writer->SetStrings("tokenizer.ggml.tokens",
+                       std::vector<std::string>{"a", "b\n", "b\n", "a"});
+  };
+  EXPECT_THAT(
+      WarningsOf("llama", change),
+      ElementsAre(AllOf(HasSubstr("2 tokens have"), HasSubstr("is 1 and 2"))));
+  EXPECT_THAT(WarningsOf("llama", [](GgufWriter*) {}), ElementsAre());
 }
 
 TEST(Vocabulary, FileSettingsWin) {

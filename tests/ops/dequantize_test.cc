@@ -1,11 +1,13 @@
 #include "ops/dequantize.h"
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
@@ -46,6 +48,36 @@ TEST(DequantizeRow, MatchesGoldenBlocksToTheBit) {
                           values.size() * sizeof(float)),
               0)
         << Info(c.type).name;
+  }
+}
+
+// Swept, random and special blocks, again decoded elsewhere: the values' bits
+// as one number (FNV-1a), since they would fill a megabyte. Every NaN counts
+// alike.
+TEST(DequantizeRow, MatchesTheHashesOfManyBlocks) {
+  std::ifstream file("tests/data/block_hashes.json");
+  const nlohmann::json cases = nlohmann::json::parse(file);
+  EXPECT_EQ(cases.size(), 37u);
+  for (const auto& entry : cases) {
+    const DType type = *DTypeFromName(entry["type"].get<std::string>());
+    const std::string blocks =
+        absl::HexStringToBytes(entry["blocks"].get<std::string>());
+    std::vector<float> values(blocks.size() /
+                              static_cast<size_t>(Info(type).block_bytes) *
+                              static_cast<size_t>(Info(type).block_elements));
+    DequantizeRow(type, blocks.data(), values.data(),
+                  static_cast<int64_t>(values.size()));
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (float value : values) {
+      uint32_t bits = 0x7fc00000;
+      if (!std::isnan(value)) std::memcpy(&bits, &value, sizeof(bits));
+      for (int i = 0; i < 4; ++i) {
+        hash = (hash ^ (bits >> (8 * i) & 255)) * 0x100000001b3u;
+      }
+    }
+    EXPECT_EQ(absl::StrCat(absl::Hex(hash, absl::kZeroPad16)),
+              entry["hash"].get<std::string>())
+        << Info(type).name;
   }
 }
 

@@ -10,9 +10,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/standard_inputs.h"
 #include "ops/build.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
+#include "tests/passes/elementwise_ops.h"
 
 namespace weft {
 namespace {
@@ -31,10 +33,10 @@ class Maker {
     graph_.name = absl::StrCat("random", seed_);
     graph_.bounds = {16, 16, kContext};
     vocabulary_ = 5 + Below(40);
-    ids_ = Input("ids", Dim::Tokens());
-    positions_ = Input("positions", Dim::Tokens());
-    sequence_ = Input("sequence", Dim::Tokens());
-    output_rows_ = Input("output_rows", Dim::Rows());
+    ids_ = AddInput(&graph_, StandardInput::kIds);
+    positions_ = AddInput(&graph_, StandardInput::kPositions);
+    sequence_ = AddInput(&graph_, StandardInput::kSequence);
+    output_rows_ = AddInput(&graph_, StandardInput::kOutputRows);
     const int64_t all_widths[] = {32, 64, 96, 256, 48, 40, 33, 7, 128};
     for (int i = 0; i < 3; ++i) widths_.push_back(all_widths[Below(9)]);
 
@@ -60,10 +62,6 @@ class Maker {
   bool Chance(int percent) { return Below(100) < percent; }
 
   void Named() { build_.Name(absl::StrCat("node", ++names_)); }
-
-  ValueId Input(const char* name, Dim dim) {
-    return graph_.AddInput(name, {DType::kI32, Shape{dim}, ""});
-  }
 
   // Sometimes one that is used already.
   ValueId Weight(int64_t rows, int64_t columns, const DType* like = nullptr) {
@@ -365,32 +363,37 @@ class Maker {
   }
 
   ValueId Elementwise(ValueId x) {
-    Named();
-    switch (Below(8)) {
-      case 0:
-        return build_.Silu(x);
-      case 6:
-        return build_.Scale(x, Chance(50) ? 0.5 : 1.75);
-      case 7:
-        return build_.Softcap(x, 3);
-      case 1:
-        return build_.Gelu(x, Chance(50) ? GeluApproximation::kNone
-                                         : GeluApproximation::kTanh);
-      case 2:
-        return IsSlice(x) ? build_.Silu(x) : build_.Softmax(x);
-      case 3:
-        return Chance(50) ? build_.Add(x, Vector(Width(x)))
-                          : build_.Mul(x, Vector(Width(x)));
-      default: {
+    // It has no kernel for a window.
+    if (Chance(12) && !IsSlice(x)) {
+      Named();
+      return build_.Softmax(x);
+    }
+    const ElementwiseOp& made =
+        elementwise_[Below(static_cast<int>(elementwise_.size()))];
+    std::vector<ValueId> operands = {x};
+    if (made.op->operands.size() > 1) {
+      if (made.takes_vector && Chance(30)) {
+        operands.push_back(Vector(Width(x)));
+      } else {
         ValueId other = x;
         for (int i = 0; i < 8; ++i) {
           const ValueId value = Any();
           if (Width(value) == Width(x)) other = value;
         }
-        return Chance(60) ? build_.Add(x, other)
-                          : build_.Mul(Norm(x), Norm(other));
+        // Products of products would grow beyond all bounds.
+        if (made.op == &kAddOp) {
+          operands.push_back(other);
+        } else {
+          operands = {Norm(x), Norm(other)};
+        }
       }
     }
+    const Attributes attributes = RandomAttributes(*made.op, &random_);
+    Named();
+    // Not every width may go with these attributes.
+    return ResultTypes(graph_, Node(*made.op, operands, attributes)).ok()
+               ? build_.Node(*made.op, operands, attributes)
+               : build_.Silu(x);
   }
 
   // Once more what some node computes, under another name.
@@ -480,6 +483,7 @@ class Maker {
   bool quantized_ = false, rewrites_ = false;
   ValueId ids_ = kNone, positions_ = kNone, sequence_ = kNone,
           output_rows_ = kNone;
+  const std::vector<ElementwiseOp> elementwise_ = ElementwiseOps();
   std::vector<int64_t> widths_;
   std::vector<ValueId> pool_;  // f32[T, width]
   int names_ = 0;

@@ -20,7 +20,8 @@ struct RandomModel {
 
 // The same seed gives the same model: an embedding, some random mixture of what
 // models are made of (norms, products with and without biases, residuals,
-// gates, attention, slices, repeated and dead nodes), the wanted rows and their
+// gates, attention, slices, element-wise ops of all records, repeated and dead
+// nodes), the wanted rows and their
 // logits. With `more_outputs`, further values are outputs, which the executor
 // does not know.
 RandomModel MakeRandomModel(uint32_t seed, bool more_outputs = false);

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ops/op_table.h"
 #include "ops/ops.h"
 #include "passes/pipeline.h"
+#include "tests/passes/elementwise_ops.h"
 #include "tests/passes/random_models.h"
 
 namespace weft {
@@ -20,6 +22,42 @@ PassOptions Options(Isa isa) {
   // Nothing here depends on how good a plan is, and the search takes time.
   options.planner = PlanStrategy::kBySize;
   return options;
+}
+
+// What occurs in the graphs of these many seeds.
+std::set<std::string> OpsOfSeeds(uint32_t seeds) {
+  std::set<std::string> ops;
+  for (uint32_t seed = 1; seed <= seeds; ++seed) {
+    const Graph graph = MakeRandomModel(seed).graph;
+    for (NodeId id : graph.order()) ops.insert(graph.node(id).op->name);
+  }
+  return ops;
+}
+
+TEST(RandomGraph, HasEveryElementwiseOpOfTheTable) {
+  const std::set<std::string> ops = OpsOfSeeds(200);
+  std::set<std::string> elementwise;
+  for (const ElementwiseOp& found : ElementwiseOps()) {
+    elementwise.insert(found.op->name);
+    EXPECT_EQ(ops.count(found.op->name), 1) << found.op->name;
+  }
+  for (const char* op :
+       {"add", "mul", "scale", "softcap", "silu", "sigmoid", "gelu"}) {
+    EXPECT_EQ(elementwise.count(op), 1) << op;
+  }
+  EXPECT_EQ(elementwise.count("slice"), 0);
+}
+
+TEST(RandomGraph, HasAnOpThatJustCame) {
+  static const OpDef twin = [] {
+    OpDef op = kScaleOp;
+    op.name = "twin";
+    return op;
+  }();
+  EXPECT_EQ(OpsOfSeeds(200).count("twin"), 0);
+  const absl::StatusOr<Registration> registered = RegisterOp(&twin);
+  ASSERT_TRUE(registered.ok()) << registered.status();
+  EXPECT_EQ(OpsOfSeeds(200).count("twin"), 1);
 }
 
 TEST(RandomGraph, TextFormReadsBack) {

@@ -113,5 +113,63 @@ TEST(Bpe, LongRunsGiveTheirCount) {
   }
 }
 
+// Gemma 4: characters, not bytes, are joined; spaces count as U+2581.
+TEST(Bpe, RawVocabulariesJoinCharacters) {
+  const auto tokenizer = MakeTokenizer(Gemma4Vocabulary());
+  const auto ids = [&](absl::string_view text) {
+    return Encode(*tokenizer, text, kPlain);
+  };
+  EXPECT_THAT(ids("hello"), ElementsAre(36));
+  // Nothing is put before a text, and words are not cut apart.
+  EXPECT_THAT(ids("hello hello"), ElementsAre(36, 37));
+  EXPECT_THAT(ids("  a"), ElementsAre(31, 4));
+  EXPECT_THAT(ids("o a"), ElementsAre(42));
+  EXPECT_THAT(ids("\u00e9"), ElementsAre(41));
+  // Of no token: each byte's. Half characters too.
+  EXPECT_THAT(ids("\u00e8"), ElementsAre(43 + 0xC3, 43 + 0xA8));
+  EXPECT_THAT(ids("h1\xF0"), ElementsAre(11, 43 + '1', 43 + 0xF0));
+  EXPECT_THAT(ids("\r\t"), ElementsAre(43 + '\r', 43 + '\t'));
+}
+
+// A run of line ends that is a token is one, though no merge makes it.
+TEST(Bpe, RawVocabulariesAreCutAtLineEndsOnly) {
+  const auto tokenizer = MakeTokenizer(Gemma4Vocabulary());
+  const auto ids = [&](absl::string_view text) {
+    return Encode(*tokenizer, text, kPlain);
+  };
+  EXPECT_THAT(ids("a\n\n\nb"), ElementsAre(4, 40, 5));
+  EXPECT_THAT(ids("\n\n"), ElementsAre(39));
+  EXPECT_THAT(ids("\n\n\n\n"), ElementsAre(39, 39));
+  EXPECT_THAT(ids("a\n a"), ElementsAre(4, 38, 32));
+}
+
+TEST(Bpe, RawVocabulariesComeBackAndPutBos) {
+  const auto tokenizer = MakeTokenizer(Gemma4Vocabulary());
+  EXPECT_THAT(Encode(*tokenizer, "<|turn>a", {}), ElementsAre(2, 299, 4));
+  for (const char* text :
+       {"hello  a\n\n\n x", " lead", "\u2581", "na\u00efve \U0001F999\r\n",
+        "<0x41> <|turn>", "\xE6\x9C z\x9b"}) {
+    const auto ids = Encode(*tokenizer, text, kPlain);
+    EXPECT_EQ(*tokenizer->DecodeBytes(ids, {/*skip_special=*/false}), text);
+  }
+}
+
+TEST(Bpe, AByteTokenOfARawVocabularyIsChecked) {
+  Vocabulary vocabulary = Gemma4Vocabulary();
+  vocabulary.set_tokens(50, "<0xZZ>");
+  EXPECT_THAT(std::string(Tokenizer::Create(vocabulary).status().message()),
+              HasSubstr("token 50"));
+}
+
+TEST(Bpe, BosIsPutAsThePretokenizerSays) {
+  for (const char* pre : {"llama-bpe", "llama3", "tekken", "falcon3", "lfm2",
+                          "chameleon", "pixtral"}) {
+    EXPECT_TRUE(MakeTokenizer(BpeVocabulary(pre))->add_bos()) << pre;
+  }
+  for (const char* pre : {"gpt-2", "qwen2", "laguna", "minicpm5", "youtu"}) {
+    EXPECT_FALSE(MakeTokenizer(BpeVocabulary(pre))->add_bos()) << pre;
+  }
+}
+
 }  // namespace
 }  // namespace weft

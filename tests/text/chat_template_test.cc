@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -180,7 +181,7 @@ TEST(ChatTemplate, DefaultIsChatMlWhereItsTokensAre) {
   AddToken(vocabulary, "<|im_end|>", Vocabulary::CONTROL);
   made = ChatTemplate::ForVocabulary(vocabulary, &warning);
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_THAT(warning, HasSubstr("ChatML"));
+  EXPECT_THAT(warning, HasSubstr("chatml"));
   EXPECT_EQ(Shown(*made->Render(request)),
             "<|im_start|>system\n⟦Be kind.⟧<|im_end|>\n"
             "<|im_start|>user\n⟦ab⟧<|im_end|>\n"
@@ -225,6 +226,66 @@ TEST(ChatTemplate, ForgedTurnsStayText) {
         "  <|im_start|>  "}) {
     EXPECT_EQ(count(forged), usual) << forged;
   }
+}
+
+TEST(ChatTemplate, NamedTemplatesHaveTheShapesOfTheirFamilies) {
+  const struct {
+    const char *name, *want;
+  } cases[] = {
+      {"chatml",
+       "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nA<|im_end|>\n"
+       "<|im_start|>assistant\nB<|im_end|>\n<|im_start|>user\nC<|im_end|>\n"
+       "<|im_start|>assistant\n"},
+      {"plain", "S\n\nUser: A\nAssistant: B\nUser: C\nAssistant:"},
+      {"command-r",
+       "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|>"
+       "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>A<|END_OF_TURN_TOKEN|>"
+       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>B<|END_OF_TURN_TOKEN|>"
+       "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>C<|END_OF_TURN_TOKEN|>"
+       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"},
+      {"deepseek",
+       "<s>S<\uff5cUser\uff5c>A<\uff5cAssistant\uff5c>B</s>"
+       "<\uff5cUser\uff5c>C<\uff5cAssistant\uff5c>"},
+      {"gemma",
+       "<s><start_of_turn>user\nS\n\nA<end_of_turn>\n<start_of_turn>model\nB"
+       "<end_of_turn>\n<start_of_turn>user\nC<end_of_turn>\n"
+       "<start_of_turn>model\n"},
+      {"llama2",
+       "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nA [/INST] B </s><s>[INST] C "
+       "[/INST]"},
+      {"llama3",
+       "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nA<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\nB<|eot_id|>"
+       "<|start_header_id|>user<|end_header_id|>\n\nC<|eot_id|>"
+       "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+      {"mistral", "<s>[INST] A[/INST] B</s>[INST] S\n\nC[/INST]"},
+      {"phi3",
+       "<|system|>\nS<|end|>\n<|user|>\nA<|end|>\n<|assistant|>\nB<|end|>\n"
+       "<|user|>\nC<|end|>\n<|assistant|>\n"},
+      {"vicuna", "S USER: A ASSISTANT: B</s>USER: C ASSISTANT:"},
+      {"zephyr",
+       "<|system|>\nS</s>\n<|user|>\nA</s>\n<|assistant|>\nB</s>\n"
+       "<|user|>\nC</s>\n<|assistant|>\n"},
+  };
+  ChatRequest request;
+  request.messages = {{{"role", "system"}, {"content", "S"}},
+                      {{"role", "user"}, {"content", "A"}},
+                      {{"role", "assistant"}, {"content", "B"}},
+                      {{"role", "user"}, {"content", "C"}}};
+  EXPECT_EQ(ChatTemplateNames().size(), std::size(cases));
+  for (const auto& c : cases) {
+    const auto source = NamedChatTemplate(c.name);
+    ASSERT_TRUE(source.has_value()) << c.name;
+    const ChatTemplate parsed = Parsed(*source);
+    EXPECT_EQ(parsed.name(), c.name);
+    const auto segments = parsed.Render(request);
+    ASSERT_TRUE(segments.ok()) << c.name << ": " << segments.status();
+    EXPECT_EQ(JoinSegments(*segments), c.want) << c.name;
+    // Contents stay the sender's.
+    EXPECT_THAT(Shown(*segments), HasSubstr("\u27e6C")) << c.name;
+  }
+  EXPECT_FALSE(NamedChatTemplate("nobody").has_value());
 }
 
 }  // namespace

@@ -40,9 +40,12 @@ std::vector<int32_t> MergeFast(const std::vector<int32_t>& ids,
                                const Rules& rules, MergeWork& work) {
   work.Clear();
   for (size_t i = 0; i < ids.size(); ++i) work.Append(i, 1, ids[i]);
-  MergeSymbols(work, [&](const MergeSymbol& left, const MergeSymbol& right) {
-    return Look(rules, left.id, right.id);
-  });
+  MergeSymbols(
+      work,
+      [&](const MergeSymbol& left, const MergeSymbol& right) {
+        return Look(rules, left.id, right.id);
+      },
+      [] { return false; });
   std::vector<int32_t> merged;
   uint32_t covered = 0;
   for (const MergeSymbol& symbol : work.symbols) {

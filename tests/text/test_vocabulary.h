@@ -100,6 +100,44 @@ inline Vocabulary BpeVocabulary(const std::string& pre) {
   return vocabulary;
 }
 
+// 283 tokens: <pad> <eos> <bos> <unk>, letters from 4, "▁" 30, words from 31,
+// byte tokens from 43 (which stand anywhere), "<|turn>" 299.
+inline Vocabulary Gemma4Vocabulary() {
+  Vocabulary vocabulary;
+  vocabulary.set_model("gemma4");
+  vocabulary.set_pre("gemma4");
+  vocabulary.set_bos(2);
+  vocabulary.set_eos(1);
+  vocabulary.set_unknown(3);
+  vocabulary.set_separator(-1);
+  vocabulary.set_padding(0);
+  vocabulary.set_end_of_turn(-1);
+  for (const char* text : {"<pad>", "<eos>", "<bos>"}) {
+    AddToken(vocabulary, text, Vocabulary::CONTROL);
+  }
+  AddToken(vocabulary, "<unk>", Vocabulary::UNKNOWN);
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    AddToken(vocabulary, std::string(1, letter), Vocabulary::NORMAL);
+  }
+  AddToken(vocabulary, "▁", Vocabulary::NORMAL);
+  for (const char* word : {"▁▁", "▁a", "he", "ll", "llo", "hello", "▁hello",
+                           "\n", "\n\n", "\n\n\n", "é", "o▁a"}) {
+    AddToken(vocabulary, word, Vocabulary::NORMAL);
+  }
+  for (int byte = 0; byte < 256; ++byte) {
+    char text[8];
+    std::snprintf(text, sizeof(text), "<0x%02X>", byte);
+    AddToken(vocabulary, text, Vocabulary::BYTE);
+  }
+  AddToken(vocabulary, "<|turn>", Vocabulary::CONTROL);
+  vocabulary.clear_scores();
+  for (const char* merge : {"\n \n", "▁ ▁", "l l", "h e", "ll o", "he llo",
+                            "▁ hello", "o ▁a", "▁ a"}) {
+    vocabulary.add_merges(merge);
+  }
+  return vocabulary;
+}
+
 inline std::unique_ptr<const Tokenizer> MakeTokenizer(Vocabulary vocabulary) {
   auto tokenizer = Tokenizer::Create(std::move(vocabulary));
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();

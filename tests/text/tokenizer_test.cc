@@ -248,5 +248,33 @@ TEST(TokenizerGemma, KeepsTheBeginningAndRunsOfSpace) {
             "hello\n\n  hello");
 }
 
+TEST(TokenizerEncode, EndsWhenNobodyWantsTheIdsAnyMore) {
+  for (const Vocabulary& vocabulary :
+       {SpmVocabulary(), BpeVocabulary("gpt-2")}) {
+    const auto tokenizer = Tokenizer::Create(vocabulary);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    // Many words, and one that is long.
+    std::string words;
+    for (int i = 0; i < 50000; ++i) words += i % 2 == 0 ? "ab " : "ba ";
+    for (const std::string& text : {words, std::string(100000, 'a')}) {
+      const auto plain = (*tokenizer)->Encode(text, {});
+      ASSERT_TRUE(plain.ok()) << plain.status();
+      int asked = 0;
+      EncodeOptions options;
+      options.unwanted = [&] {
+        ++asked;
+        return false;
+      };
+      EXPECT_EQ(*(*tokenizer)->Encode(text, options), *plain);
+      EXPECT_GT(asked, 5);
+      asked = 0;
+      options.unwanted = [&] { return ++asked == 3; };
+      EXPECT_EQ((*tokenizer)->Encode(text, options).status().code(),
+                absl::StatusCode::kCancelled);
+      EXPECT_EQ(asked, 3);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

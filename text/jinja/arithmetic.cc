@@ -1,6 +1,6 @@
 // Operators on numbers, and what + * % mean for strings and lists.
 //
-// Whole numbers have 64 bits here; where Python's would grow, it is an error.
+// What is too large for a whole number (whole.h) is an error.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -15,12 +15,12 @@ Value TooLarge(Context& context) {
   return context.Fail("the result is too large for a whole number");
 }
 
-Value Power(Context& context, int64_t base, int64_t exponent) {
+Value Power(Context& context, Whole base, Whole exponent) {
   if (exponent < 0) {
     return Value(
         std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
-  int64_t result = 1;
+  Whole result = 1;
   while (exponent > 0) {
     if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) {
       return TooLarge(context);
@@ -34,16 +34,15 @@ Value Power(Context& context, int64_t base, int64_t exponent) {
 }
 
 // Quotients are rounded down and remainders have the divisor's sign.
-Value Divide(Context& context, bool remainder, int64_t a, int64_t b) {
+Value Divide(Context& context, bool remainder, Whole a, Whole b) {
   if (b == 0) return context.Fail("division by zero");
   if (b == -1) {
-    if (remainder) return Value(int64_t{0});
-    int64_t result;
-    if (__builtin_sub_overflow(int64_t{0}, a, &result))
-      return TooLarge(context);
+    if (remainder) return Value(Whole{0});
+    Whole result;
+    if (__builtin_sub_overflow(Whole{0}, a, &result)) return TooLarge(context);
     return Value(result);
   }
-  int64_t quotient = a / b, rest = a % b;
+  Whole quotient = a / b, rest = a % b;
   if (rest != 0 && (rest < 0) != (b < 0)) {
     --quotient;
     rest += b;
@@ -51,8 +50,8 @@ Value Divide(Context& context, bool remainder, int64_t a, int64_t b) {
   return Value(remainder ? rest : quotient);
 }
 
-Value OfIntegers(Context& context, absl::string_view op, int64_t a, int64_t b) {
-  int64_t result = 0;
+Value OfIntegers(Context& context, absl::string_view op, Whole a, Whole b) {
+  Whole result = 0;
   bool overflow = false;
   if (op == "+") {
     overflow = __builtin_add_overflow(a, b, &result);
@@ -120,7 +119,7 @@ Value Arithmetic(Context& context, absl::string_view op, const Value& a,
   }
   if (a.is_number() && b.is_number()) {
     if (a.is_integer() && b.is_integer() && op != "/") {
-      return OfIntegers(context, op, a.integer(), b.integer());
+      return OfIntegers(context, op, a.whole(), b.whole());
     }
     return OfFloats(context, op, a.number(), b.number());
   }
@@ -154,7 +153,7 @@ Value Arithmetic(Context& context, absl::string_view op, const Value& a,
 Value Negate(Context& context, const Value& value) {
   if (value.is_undefined()) return context.Fail(value.why_undefined());
   if (value.is_integer()) {
-    return OfIntegers(context, "-", 0, value.integer());
+    return OfIntegers(context, "-", 0, value.whole());
   }
   if (value.is_number()) return Value(-value.number());
   return context.Fail(

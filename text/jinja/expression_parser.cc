@@ -327,13 +327,12 @@ ExpressionPtr ExpressionParser::ParseConstantString() {
 
 ExpressionPtr ExpressionParser::ParseNumber() {
   auto made = New(Expression::kConstant);
-  int64_t integer = 0;
   double number = 0;
-  if (Current().kind == Token::kInteger &&
-      absl::SimpleAtoi(Current().text, &integer)) {
-    made->constant = Value(integer);
+  if (Current().kind == Token::kInteger) {
+    const std::optional<Whole> whole = ParseWhole(Current().text);
+    if (!whole.has_value()) Fail("this number is too large");
+    made->constant = Value(whole.value_or(0));
   } else if (absl::SimpleAtod(Current().text, &number)) {
-    if (Current().kind == Token::kInteger) Fail("this number is too large");
     made->constant = Value(number);
   }
   Advance();

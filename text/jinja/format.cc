@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -171,33 +172,24 @@ class PercentFormatter {
     std::string digits;
     const bool whole = letters.find(conversion.letter) < 5;
     if (whole) {
-      const double number = value.number();
-      if (!value.is_integer() &&
-          (number != number || number < -9e18 || number > 9e18)) {
+      const std::optional<Whole> integer =
+          value.is_integer() ? value.whole() : Truncated(value.number());
+      if (!integer.has_value()) {
         context_.Fail("%d wants a number of ordinary size");
         return;
       }
-      const int64_t integer =
-          value.is_integer() ? value.integer() : static_cast<int64_t>(number);
-      const uint64_t size = integer < 0 ? 0 - static_cast<uint64_t>(integer)
-                                        : static_cast<uint64_t>(integer);
-      switch (conversion.letter) {
-        case 'x':
-          digits = absl::StrFormat("%x", size);
-          break;
-        case 'X':
-          digits = absl::StrFormat("%X", size);
-          break;
-        case 'o':
-          digits = absl::StrFormat("%o", size);
-          break;
-        default:
-          digits = absl::StrCat(size);
-      }
+      const bool hexadecimal =
+          conversion.letter == 'x' || conversion.letter == 'X';
+      digits = WholeText(*integer, hexadecimal                ? 16
+                                   : conversion.letter == 'o' ? 8
+                                                              : 10);
+      if (conversion.letter == 'X') absl::AsciiStrToUpper(&digits);
+      const bool minus = *integer < 0;
+      if (minus) digits.erase(0, 1);
       if (conversion.precision > static_cast<int64_t>(digits.size())) {
         digits.insert(0, conversion.precision - digits.size(), '0');
       }
-      if (integer < 0) digits.insert(0, "-");
+      if (minus) digits.insert(0, "-");
     } else {
       const int precision =
           static_cast<int>(conversion.precision < 0

@@ -1,5 +1,4 @@
 // Filters that make numbers.
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -15,7 +14,7 @@
 namespace weft::jinja {
 namespace {
 
-// Longer ones are no numbers that 64 bits can hold.
+// Longer ones are no numbers that can be held.
 constexpr size_t kMaxDigits = 400;
 
 std::optional<std::string> Digits(const Text& text) {
@@ -24,7 +23,7 @@ std::optional<std::string> Digits(const Text& text) {
 }
 
 // "-12", "+0x1F" in base 16, ...
-std::optional<int64_t> ParseInteger(absl::string_view digits, int base) {
+std::optional<Whole> ParseInteger(absl::string_view digits, int base) {
   const bool negative = absl::ConsumePrefix(&digits, "-");
   if (!negative) absl::ConsumePrefix(&digits, "+");
   const absl::string_view prefix = base == 16  ? "0x"
@@ -35,13 +34,7 @@ std::optional<int64_t> ParseInteger(absl::string_view digits, int base) {
     digits.remove_prefix(prefix.size());
   }
   const std::string text = absl::StrCat(negative ? "-" : "", digits);
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number, base);
-  if (digits.empty() || read.ec != std::errc() || read.ptr != end) {
-    return std::nullopt;
-  }
-  return number;
+  return ParseWhole(text, base);
 }
 
 std::optional<double> ParseFloat(const Value& value) {
@@ -55,19 +48,14 @@ std::optional<double> ParseFloat(const Value& value) {
   return number;
 }
 
-std::optional<int64_t> Truncated(double number) {
-  if (!(std::fabs(number) < 9.2e18)) return std::nullopt;
-  return static_cast<int64_t>(number);
-}
-
 Value Integer(const FilterCall& call) {
   Context& context = call.context;
   const BoundArguments bound(context, call.name, call.arguments,
                              {"default", "base"});
   const int64_t base = bound.Integer(1, 10);
   if (base < 2 || base > 36) return context.Fail("int: no such base");
-  if (call.input.is_integer()) return Value(call.input.integer());
-  std::optional<int64_t> result;
+  if (call.input.is_integer()) return Value(call.input.whole());
+  std::optional<Whole> result;
   if (call.input.is_string()) {
     const auto digits = Digits(call.input.text());
     if (digits.has_value()) {

@@ -18,7 +18,7 @@ bool IsKey(const Value& key) {
 
 int CompareNumbers(const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) {
-    return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
+    return a.whole() < b.whole() ? -1 : a.whole() > b.whole();
   }
   return a.number() < b.number() ? -1 : a.number() > b.number();
 }

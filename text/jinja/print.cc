@@ -92,7 +92,7 @@ class JsonWriter {
       case Value::Kind::kBool:
         return AppendAscii(value.Truth() ? "true" : "false", text_);
       case Value::Kind::kInt:
-        return AppendAscii(absl::StrCat(value.integer()), text_);
+        return AppendAscii(WholeText(value.whole()), text_);
       case Value::Kind::kFloat:
         return WriteFloat(value.number());
       case Value::Kind::kString:
@@ -256,7 +256,7 @@ void AppendPrinted(Context& context, const Value& value, Text& text) {
     case Value::Kind::kBool:
       return AppendAscii(value.Truth() ? "True" : "False", text);
     case Value::Kind::kInt:
-      return AppendAscii(absl::StrCat(value.integer()), text);
+      return AppendAscii(WholeText(value.whole()), text);
     case Value::Kind::kFloat:
       return AppendAscii(FloatText(value.number()), text);
     case Value::Kind::kString:

@@ -42,14 +42,8 @@ class Converter {
         return Value(json.get<bool>());
       case Json::value_t::number_integer:
         return Value(json.get<int64_t>());
-      case Json::value_t::number_unsigned: {
-        const uint64_t number = json.get<uint64_t>();
-        if (number >
-            static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-          return Value(static_cast<double>(number));
-        }
-        return Value(static_cast<int64_t>(number));
-      }
+      case Json::value_t::number_unsigned:
+        return Value(Whole{json.get<uint64_t>()});
       case Json::value_t::number_float:
         return Value(json.get<double>());
       case Json::value_t::string:

@@ -1,6 +1,7 @@
 #include "text/jinja/value.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -116,14 +117,20 @@ Value::Kind Value::kind() const {
   }
 }
 
-int64_t Value::integer() const {
+Whole Value::whole() const {
   if (const bool* truth = std::get_if<bool>(&data_)) return *truth ? 1 : 0;
-  return std::get<int64_t>(data_);
+  return std::get<Whole>(data_);
+}
+
+int64_t Value::integer() const {
+  return static_cast<int64_t>(
+      std::clamp<Whole>(whole(), std::numeric_limits<int64_t>::min(),
+                        std::numeric_limits<int64_t>::max()));
 }
 
 double Value::number() const {
   if (const double* number = std::get_if<double>(&data_)) return *number;
-  return static_cast<double>(integer());
+  return static_cast<double>(whole());
 }
 
 const Text& Value::text() const { return *std::get<TextPtr>(data_); }
@@ -152,7 +159,7 @@ bool Value::Truth() const {
       return false;
     case Kind::kBool:
     case Kind::kInt:
-      return integer() != 0;
+      return whole() != 0;
     case Kind::kFloat:
       return number() != 0;
     case Kind::kString:

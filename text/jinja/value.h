@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 #include "text/jinja/text.h"
+#include "text/jinja/whole.h"
 
 namespace weft::jinja {
 
@@ -78,7 +79,8 @@ class Value {
 
   Value() = default;  // undefined
   explicit Value(bool value) : data_(value) {}
-  explicit Value(int64_t value) : data_(value) {}
+  explicit Value(int64_t value) : data_(Whole{value}) {}
+  explicit Value(Whole value) : data_(value) {}
   explicit Value(double value) : data_(value) {}
   explicit Value(Text text)
       : data_(std::make_shared<const Text>(std::move(text))) {}
@@ -108,6 +110,8 @@ class Value {
   bool is_number() const { return is_integer() || is(Kind::kFloat); }
 
   // What is asked for must be there.
+  Whole whole() const;
+  // The same, or the nearest that 64 bits hold: for places and lengths.
   int64_t integer() const;
   double number() const;
   const Text& text() const;
@@ -134,7 +138,7 @@ class Value {
   using MappingPtr = std::shared_ptr<const Mapping>;
   using FunctionPtr = std::shared_ptr<const Function>;
 
-  std::variant<Undefined, None, bool, int64_t, double, TextPtr, ListPtr,
+  std::variant<Undefined, None, bool, Whole, double, TextPtr, ListPtr,
                MappingPtr, Namespace*, FunctionPtr, const Macro*,
                std::shared_ptr<LoopState>>
       data_;

@@ -1,4 +1,4 @@
-// The fused kernel's walk over pages and tiles, for any way to multiply:
+// The fused kernel's walk over pages and tiles, for any way to multiply.
 // `Products` has
 //   static void PackQueries(const Run&)           once, to run.q
 //   Products(const Run&, int64_t page)
@@ -6,8 +6,8 @@
 //   static void Weights(scores, rows, scale, updated, added)
 //                                                 see TileWeights
 //   void Outputs(begin, rows, visible, weights, factor)
-//                                                 out = out * factor + weights
-//                                                 * values
+//                                                 out = out * factor
+//                                                       + weights * values
 #pragma once
 
 #include "ops/kernels/attention/run.inl"

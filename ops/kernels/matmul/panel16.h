@@ -15,6 +15,14 @@
 // vectors: group g lies in vector g % b at bit b * (g / b). Five-bit codes are
 // 4 low bits and 1 high bit, and so on.
 //
+// Codebook types have indices in place of codes, a byte each: those of 16 or 32
+// columns in one vector, byte 4 * lane + i for the i-th. Behind them stand the
+// signs as codes of one bit (where the eighth sign of a run follows from seven,
+// a bit of the scale or of the run's index has its place), and the high bits of
+// the indices, one or two bytes for each lane. Ternary digits five to a byte
+// keep the bytes of a super-block of 256 columns: those of four columns side by
+// side in 13 vectors.
+//
 // What lies where for a type follows from its BlockFormat
 // (ops/formats/format.h). Constants and static functions only: included by
 // files of any instruction set (see half.h).

@@ -1,7 +1,7 @@
 // The entry points of quantized_isa.h for packed weights on one instruction
 // set:
-//   WEFT_ISA      as in their names, Panel16Single<ISA>
-//   WEFT_KERNELS  what panel_driver.h wants
+//   WEFT_ISA           as in their names, Panel16Single<ISA>
+//   WEFT_KERNELS       what panel_driver.h wants
 //   WEFT_IN_REGISTERS  defined if they have PackedTile
 // Included once by the file that is compiled for it.
 
@@ -31,8 +31,8 @@ void WEFT_UNPACKED(const MatmulArgs& args, int64_t panel_begin,
 
 #define WEFT_INSTANTIATE_ONE(FUNCTION, BLOCK) \
   template void FUNCTION<BLOCK>(const MatmulArgs&, int64_t, int64_t, uint8_t*);
-#define WEFT_INSTANTIATE(TYPE, ...)                 \
-  WEFT_INSTANTIATE_ONE(WEFT_SINGLE, Block##TYPE)    \
+#define WEFT_INSTANTIATE(TYPE, ...)              \
+  WEFT_INSTANTIATE_ONE(WEFT_SINGLE, Block##TYPE) \
   WEFT_INSTANTIATE_ONE(WEFT_UNPACKED, Block##TYPE)
 WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)
 
@@ -41,8 +41,11 @@ WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_INSTANTIATE)
 template <class Block>
 void WEFT_PACKED(const MatmulArgs& args, int64_t panel_begin, int64_t panel_end,
                  uint8_t*) {
-  PanelMatmulTiles<Block, WEFT_KERNELS, false>(args, panel_begin, panel_end,
-                                               nullptr);
+  // Of other types nobody has it.
+  if constexpr (BlockFormat<Block>::kTilesUnpack) {
+    PanelMatmulTiles<Block, WEFT_KERNELS, false>(args, panel_begin, panel_end,
+                                                 nullptr);
+  }
 }
 
 #define WEFT_INSTANTIATE_PACKED(TYPE, ...) \

@@ -71,6 +71,13 @@ WEFT_INLINE IntVector LowNibble(IntVector a) {
 WEFT_INLINE IntVector HighNibble(IntVector a) {
   return _mm512_srli_epi32(a, 4);
 }
+WEFT_INLINE IntVector ShortsToInts(const uint8_t* p) {
+  return _mm512_cvtepu16_epi32(
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+WEFT_INLINE IntVector GatherWords(const uint32_t* table, IntVector index) {
+  return _mm512_i32gather_epi32(index, table, 4);
+}
 WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
   return _mm512_cvtepi32_ps(a);
 }
@@ -140,6 +147,13 @@ WEFT_INLINE IntVector LowNibble(IntVector a) {
 WEFT_INLINE IntVector HighNibble(IntVector a) {
   return _mm256_srli_epi32(a, 4);
 }
+WEFT_INLINE IntVector ShortsToInts(const uint8_t* p) {
+  return _mm256_cvtepu16_epi32(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+WEFT_INLINE IntVector GatherWords(const uint32_t* table, IntVector index) {
+  return _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), index, 4);
+}
 WEFT_INLINE FloatVector IntsToFloats(IntVector a) {
   return _mm256_cvtepi32_ps(a);
 }
@@ -162,6 +176,10 @@ WEFT_INLINE FloatVector Negate(FloatVector a) {
 constexpr int kPartBytes = 64 / kParts;  // of quants
 constexpr int kPartLanes = 16 / kParts;  // output rows
 
+// A lane each, for the compiler's operators.
+typedef uint32_t WordVector __attribute__((vector_size(64 / kParts)));
+typedef uint16_t ShortVector __attribute__((vector_size(64 / kParts)));
+
 // Levels + offset.
 template <class Block>
 struct LevelBytes {
@@ -176,11 +194,116 @@ struct LevelBytes {
 template <class Block>
 constexpr LevelBytes<Block> kLevelBytes;
 
-// Group g of 32 columns as unsigned bytes: code, or level + offset.
-// `quants` from PanelQuants. g is a constant after unrolling.
+// The signs of 32 columns of a codebook type, bit g of the bytes of group g.
 template <class Block>
-WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int g, int part) {
+WEFT_INLINE WordVector UnpackSigns(const uint8_t* quants, int part) {
   using Panel = BlockFormat<Block>;
+  WordVector signs = (WordVector)LoadBytes(quants + 64 * Panel::kIndexVectors +
+                                           part * kPartBytes);
+  if constexpr (Panel::Codebook::kSevenSigns) {
+    // The last sign of groups 2r and 2r + 1 is bit 2r + 1 of the last byte.
+    signs &= 0x55ffffffu;
+    WordVector odd = signs ^ signs >> 16;
+    odd ^= odd >> 8;
+    odd ^= odd >> 1;
+    signs |= (odd & 0x55) << 25;
+  }
+  return signs;
+}
+
+// The four bits that stand in the places of the last signs.
+template <class Block>
+WEFT_INLINE WordVector UnpackExtraBits(const uint8_t* quants, int part) {
+  WordVector bits =
+      (WordVector)LoadBytes(quants + 64 * BlockFormat<Block>::kIndexVectors +
+                            part * kPartBytes) >>
+          25 &
+      0x55;
+  bits = (bits | bits >> 1) & 0x33;
+  return (bits | bits >> 2) & 0x0f;
+}
+
+// The byte or the two of each lane behind the indices and the signs.
+template <class Block>
+WEFT_INLINE WordVector UnpackHighBytes(const uint8_t* quants, int part) {
+  using Panel = BlockFormat<Block>;
+  constexpr int bytes = Panel::Codebook::kHighBytes;
+  const uint8_t* p =
+      quants + Panel::kQuantBytes - 16 * bytes + bytes * kPartLanes * part;
+  return (WordVector)(bytes == 1 ? UnsignedToInts(p) : ShortsToInts(p));
+}
+
+// Group g of 32 columns of a codebook type.
+template <class Block>
+WEFT_INLINE ByteVector UnpackGrid(const uint8_t* quants, int g, int part) {
+  using Panel = BlockFormat<Block>;
+  using Codebook = typename Panel::Codebook;
+  constexpr int indices = 32 / Codebook::kRun;
+  const int i = g * indices / 8;
+  WordVector index =
+      (WordVector)LoadBytes(quants + 64 * (i / 4) + part * kPartBytes) >>
+          8 * (i % 4) &
+      255;
+  WordVector high = {};
+  if constexpr (Codebook::kHighBytes > 0) {
+    high = UnpackHighBytes<Block>(quants, part);
+  }
+  if constexpr (Codebook::kHighBytes == 2) {
+    index |= (high >> Codebook::kHighStride * i & 7) << 8;
+  } else if constexpr (Codebook::kHighBytes == 1) {
+    constexpr int bits = 8 / indices;
+    index |= (high >> bits * i & ((1 << bits) - 1)) << 8;
+  } else if constexpr (Codebook::kIndexBits > 8) {
+    index |= ((WordVector)LoadBytes(quants + 64 * Panel::kIndexVectors +
+                                    part * kPartBytes) >>
+                  (25 + 2 * i) &
+              1)
+             << 8;
+  }
+  WordVector codes =
+      (WordVector)GatherWords(Codebook::Words(), (IntVector)index);
+  if (Codebook::kRun == 8) codes = codes >> 4 * (g % 2) & 0x07070707;
+  ByteVector nibbles;
+  if constexpr (Codebook::kHasSigns) {
+    nibbles = OrMasked(
+        (ByteVector)codes,
+        ShiftRight((ByteVector)UnpackSigns<Block>(quants, part), g - 3),
+        SplatByte(8));
+  } else {
+    nibbles =
+        (ByteVector)(codes | (high >> Codebook::ShiftBit(i) & 1) * 0x08080808u);
+  }
+  return LookUp(kLevelBytes<Block>.bytes, nibbles);
+}
+
+// Group g of block k of a ternary super-block, whose quants these are.
+template <class Block>
+WEFT_INLINE ByteVector UnpackTernary(const uint8_t* quants, int k, int g,
+                                     int part) {
+  const int word = k < 5 ? g : k < 7 ? 8 + g % 4 : g < 4 ? 8 + g : 12;
+  const int digit = k < 5 ? k : k < 7 ? 2 * (k - 5) + g / 4 : g < 4 ? 4 : g - 4;
+  constexpr uint16_t kPowers[5] = {1, 3, 9, 27, 81};
+  const uint16_t power = kPowers[digit];
+  const ShortVector bytes =
+      (ShortVector)LoadBytes(quants + 64 * word + part * kPartBytes);
+  // The digit carries when the fraction is multiplied by 3.
+  const ShortVector even = ((bytes & 255) * power & 255) * 3 >> 8;
+  const ShortVector odd = ((bytes >> 8) * power & 255) * 3 >> 8;
+  return (ByteVector)(even | odd << 8);
+}
+
+// Group g of 32 columns, block k of the super-block, as unsigned bytes: code,
+// or level + offset. `quants` of the block, from PanelQuants. g is a constant
+// after unrolling.
+template <class Block>
+WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int k, int g,
+                                   int part) {
+  using Panel = BlockFormat<Block>;
+  if constexpr (Panel::kForm == CodeForm::kGrid) {
+    return UnpackGrid<Block>(quants, g, part);
+  } else if constexpr (Panel::kForm == CodeForm::kTernary) {
+    return UnpackTernary<Block>(quants - k * Panel::kQuantBytes, k, g, part);
+  }
   constexpr int low = Panel::kLowBits, high = Panel::kHighBits;
   const uint8_t* p = quants + part * kPartBytes;
   ByteVector codes = LoadBytes(p + 64 * (g % low));
@@ -213,6 +336,7 @@ WEFT_INLINE PanelHalves LoadHalves(const uint8_t* meta, int part) {
   PanelHalves halves = {};
   if constexpr (Panel::kHalves == 0) return halves;
   halves.d = HalvesToFloats(p);
+  if constexpr (Panel::kOddScales) halves.d *= Panel::Codebook::kUnit;
   halves.added = halves.d;
   if (Panel::kHasMin) {
     halves.added = HalvesToFloats(p + 32);
@@ -223,12 +347,37 @@ WEFT_INLINE PanelHalves LoadHalves(const uint8_t* meta, int part) {
   return halves;
 }
 
+// The number of an odd scale.
+template <class Block>
+WEFT_INLINE IntVector UnpackOddNumber(const uint8_t* quants,
+                                      const uint8_t* meta, int k, int h,
+                                      int part) {
+  using Panel = BlockFormat<Block>;
+  if constexpr (Panel::kScales == PanelScales::kOdd) {
+    const IntVector both = UnsignedToInts(meta + 16 * k + kPartLanes * part);
+    return h == 0 ? LowNibble(both) : HighNibble(both);
+  } else if constexpr (Panel::Codebook::kHasSigns) {
+    return (IntVector)UnpackExtraBits<Block>(quants, part);
+  } else {
+    return (IntVector)(UnpackHighBytes<Block>(quants, part) >> 12 & 7);
+  }
+}
+
+// HalfSmallFloat of bytes (ops/formats/format.h).
+WEFT_INLINE FloatVector HalfSmallFloats(IntVector bytes) {
+  const WordVector bits = (WordVector)bytes, exponent = bits >> 3;
+  const WordVector normal = (WordVector)(exponent != 0) & 1;
+  const WordVector number = (bits & 7) + 8 * normal;
+  const WordVector power = (exponent + 1 - normal + (127 - 11)) << 23;
+  return Multiply(IntsToFloats((IntVector)number), (FloatVector)power);
+}
+
 // Scale of columns 16h .. 16h+15 (h = 0 when there is one scale per 32) of
-// block k of the super-block.
+// block k of the super-block, whose quants and meta data these are.
 template <class Block>
 WEFT_INLINE FloatVector UnpackScale(const PanelHalves& halves,
-                                    const uint8_t* meta, int k, int h,
-                                    int part) {
+                                    const uint8_t* quants, const uint8_t* meta,
+                                    int k, int h, int part) {
   using Panel = BlockFormat<Block>;
   const uint8_t* plane =
       meta + 16 * (k * Panel::kPlanes + h) + kPartLanes * part;
@@ -242,6 +391,12 @@ WEFT_INLINE FloatVector UnpackScale(const PanelHalves& halves,
     return Multiply(halves.d, IntsToFloats(UnsignedToInts(plane)));
   } else if constexpr (scales == PanelScales::kNibbleScaleMin) {
     return Multiply(halves.d, IntsToFloats(LowNibble(UnsignedToInts(plane))));
+  } else if constexpr (scales == PanelScales::kSmallFloat) {
+    return HalfSmallFloats(UnsignedToInts(plane));
+  } else if constexpr (Panel::kOddScales) {
+    const WordVector number =
+        (WordVector)UnpackOddNumber<Block>(quants, meta, k, h, part);
+    return Multiply(halves.d, IntsToFloats((IntVector)(2 * number + 1)));
   } else {
     static_assert(scales == PanelScales::kPowerOfTwo, "unknown scales");
     return HalfPowersOfTwo(UnsignedToInts(plane));
@@ -291,13 +446,15 @@ WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
         for (int g = 0; g < 8; ++g) {
           StoreBytes(
               bytes + 512 * k + 64 * g + kPartBytes * part,
-              UnpackGroup<Block>(quants + k * Panel::kQuantBytes, g, part));
+              UnpackGroup<Block>(quants + k * Panel::kQuantBytes, k, g, part));
         }
       }
       for (int h = 0; h < per_32; ++h) {
         float* to = scales + UnpackedScaleFloats<Block>() * k + 32 * h +
                     kPartLanes * part;
-        StoreFloats(to, UnpackScale<Block>(halves, meta, k, h, part));
+        StoreFloats(to,
+                    UnpackScale<Block>(halves, quants + k * Panel::kQuantBytes,
+                                       meta, k, h, part));
         if (Panel::kHasMin) {
           StoreFloats(to + 32 * per_32,
                       UnpackNegativeMin<Block>(halves, meta, k, h, part));

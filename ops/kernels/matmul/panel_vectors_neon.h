@@ -53,6 +53,15 @@ WEFT_INLINE IntVector SignedToInts(const uint8_t* p) {
   return vmovl_s16(
       vget_low_s16(vmovl_s8(vreinterpret_s8_u8(LoadFourBytes(p)))));
 }
+WEFT_INLINE IntVector ShortsToInts(const uint8_t* p) {
+  return vreinterpretq_s32_u32(
+      vmovl_u16(vreinterpret_u16_u8(vld1_u8(p))));
+}
+WEFT_INLINE IntVector GatherWords(const uint32_t* table, IntVector index) {
+  const uint32x4_t words = {table[index[0]], table[index[1]], table[index[2]],
+                            table[index[3]]};
+  return vreinterpretq_s32_u32(words);
+}
 WEFT_INLINE IntVector LowNibble(IntVector a) {
   return vandq_s32(a, vdupq_n_s32(15));
 }

@@ -34,7 +34,9 @@ void AddKernels(DType weight, Table& table) {
 #if defined(__x86_64__)
   constexpr int64_t few = BlockFormat<Block>::kBlocks > 1 ? 3 : 2;
   WEFT_KERNEL("3x16", kAvx512Vnni, "panel16", .max_rows = few, .run = Panel16SingleAvx512Vnni<Block>);
-  WEFT_KERNEL("6x32", kAvx512Vnni, "panel16", .max_rows = 32, .run = Panel16PackedAvx512Vnni<Block>);
+  if (BlockFormat<Block>::kTilesUnpack) {
+    WEFT_KERNEL("6x32", kAvx512Vnni, "panel16", .max_rows = 32, .run = Panel16PackedAvx512Vnni<Block>);
+  }
   WEFT_KERNEL("6x32_unpacked", kAvx512Vnni, "panel16", .run = Panel16UnpackedAvx512Vnni<Block>, .thread_scratch = scratch);
   WEFT_KERNEL("6x16", kAvx512, "panel16", .max_rows = 8, .run = Panel16SingleAvx512<Block>);
   WEFT_KERNEL("6x32_unpacked", kAvx512, "panel16", .run = Panel16UnpackedAvx512<Block>, .thread_scratch = scratch);

@@ -128,7 +128,7 @@ class PackedWeights {
     return i / kGroups * kGroups + GroupInPairs(i % kGroups, kGroups);
   }
   WEFT_INLINE __m512i Group(int panel, int g) const {
-    return UnpackGroup<Block>(quants_ + panel * distance_, g, 0);
+    return UnpackGroup<Block>(quants_ + panel * distance_, block_, g, 0);
   }
   WEFT_INLINE const float* Scales(float* buffer) const {
     WEFT_UNROLL for (int v = 0; v < 2; ++v) {
@@ -136,7 +136,8 @@ class PackedWeights {
       const PanelHalves halves = LoadHalves<Block>(meta, 0);
       WEFT_UNROLL for (int h = 0; h < kScalesPer32; ++h) {
         float* to = buffer + 32 * h + 16 * v;
-        StoreFloats(to, UnpackScale<Block>(halves, meta, block_, h, 0));
+        StoreFloats(to, UnpackScale<Block>(halves, quants_ + v * distance_,
+                                           meta, block_, h, 0));
         if (kHasMin) {
           StoreFloats(to + 32 * kScalesPer32,
                       UnpackNegativeMin<Block>(halves, meta, block_, h, 0));
@@ -316,12 +317,12 @@ __attribute__((noinline)) void Panel512(const uint8_t* panel, int64_t depth,
         }
         WEFT_UNROLL for (int i = 0; i < groups; ++i) {
           const int g = h * groups + GroupInPairs(i, groups);
-          const __m512i w = UnpackGroup<Block>(quants, g, 0);
+          const __m512i w = UnpackGroup<Block>(quants, k, g, 0);
           WEFT_UNROLL for (int m = 0; m < rows; ++m) {
             DotProduct(dots[m][i % 2], w, Broadcast32(x + 32 * m + 4 * g));
           }
         }
-        const __m512 scale = UnpackScale<Block>(halves, meta, k, h, 0);
+        const __m512 scale = UnpackScale<Block>(halves, quants, meta, k, h, 0);
         WEFT_UNROLL for (int m = 0; m < rows; ++m) {
           const __m512i dot = _mm512_add_epi32(dots[m][0], dots[m][1]);
           const __m512 xs = _mm512_set1_ps(fields.scale[m]);

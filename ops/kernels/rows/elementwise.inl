@@ -197,11 +197,14 @@ constexpr RowKernel<BinaryArgs> kBinaryKernels[] = {
     {"clamped_gate", ClampedGateRows},
 };
 
-constexpr UnaryKernel kUnaryKernels[] = {
-    {"scale", Scale},           {"softcap", Softcap},
-    {"silu", SiluRows},         {"sigmoid", SigmoidRows},
-    {"softplus", SoftplusRows}, {"relu", ReluRows},
-    {"gelu", GeluRows, "none"}, {"gelu", GeluTanhRows, "tanh"},
+constexpr RowKernel<UnaryArgs> kUnaryKernels[] = {
+    {"scale", Scale},         {"softcap", Softcap},       {"silu", SiluRows},
+    {"sigmoid", SigmoidRows}, {"softplus", SoftplusRows}, {"relu", ReluRows},
+};
+
+constexpr GeluKernel kGeluKernels[] = {
+    {"gelu", GeluRows, false},
+    {"gelu", GeluTanhRows, true},
 };
 
 constexpr RowKernel<UnaryArgs> kSoftmaxKernels[] = {{"softmax", Softmax}};

@@ -1,6 +1,7 @@
 #include "ops/kernels/rows/row_kernels.h"
 
 #include "absl/strings/str_cat.h"
+#include "ops/norm.h"
 #include "ops/ops.h"
 #include "ops/storage.h"
 #include "ops/weight_layout.h"
@@ -24,13 +25,6 @@ class RowNode : public Kernel {
   }
 };
 
-NormAttributes NormOf(const Node& node) {
-  if (node.attributes.Are<NormAttributes>()) {
-    return node.attributes.As<NormAttributes>();
-  }
-  return {node.attributes.As<NormQuantizeAttributes>().eps, 1};
-}
-
 // The one number among a node's attributes; 0 where there is none.
 float ParameterOf(const Node& node) {
   double parameter = 0;
@@ -43,9 +37,9 @@ float ParameterOf(const Node& node) {
 class NormNode : public RowNode {
  public:
   NormNode(const NodeView& view, const RowKernel<NormArgs>& kernel)
-      : eps_(static_cast<float>(NormOf(view.node).eps)),
+      : eps_(static_cast<float>(NormAttributesOf(view.node.attributes).eps)),
         quantize_(view.output(0).type.dtype == DType::kQ8Rows),
-        heads_(NormOf(view.node).heads),
+        heads_(NormAttributesOf(view.node.attributes).heads),
         weight_(view.node.inputs.size() > 1),
         bias_(view.node.inputs.size() > 2),
         run_(kernel.run) {}
@@ -121,7 +115,8 @@ class BinaryNode : public RowNode {
 
 class UnaryNode : public RowNode {
  public:
-  UnaryNode(const NodeView& view, const UnaryKernel& kernel)
+  template <class Line>
+  UnaryNode(const NodeView& view, const Line& kernel)
       : parameter_(ParameterOf(view.node)), run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
@@ -326,17 +321,14 @@ std::string WhyNotFor(const NodeView&, const RowKernel<Args>&) {
   return "";
 }
 
-std::string TypeOf(const UnaryKernel& kernel) {
-  return kernel.approximation == nullptr
-             ? "f32"
-             : absl::StrCat(kernel.approximation, "_f32");
+std::string TypeOf(const GeluKernel& kernel) {
+  return kernel.tanh ? "tanh_f32" : "none_f32";
 }
-std::string WhyNotFor(const NodeView& view, const UnaryKernel& kernel) {
-  if (kernel.approximation == nullptr) return "";
-  const AttributeValue* value = view.node.attributes.Find("approximation");
-  return value != nullptr && *value == AttributeValue(kernel.approximation)
+std::string WhyNotFor(const NodeView& view, const GeluKernel& kernel) {
+  const auto gelu = view.node.attributes.As<GeluAttributes>();
+  return (gelu.approximation == GeluApproximation::kTanh) == kernel.tanh
              ? ""
-             : absl::StrCat("is for approximation ", kernel.approximation);
+             : "is for the other approximation";
 }
 
 template <class Args>
@@ -447,6 +439,7 @@ void AddRowKernels(KernelRows* rows) {
     AddLines<QuantizeNode>(kernels->quantize, isa, rows);
     AddLines<BinaryNode>(kernels->binary, isa, rows);
     AddLines<UnaryNode>(kernels->unary, isa, rows);
+    AddLines<UnaryNode>(kernels->gelu, isa, rows);
     AddLines<SoftmaxNode>(kernels->softmax, isa, rows);
     AddLines<WeightedSumNode>(kernels->weighted_sum, isa, rows);
     AddLines<TakeRowsNode>(kernels->take_rows, isa, rows);

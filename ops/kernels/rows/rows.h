@@ -146,10 +146,11 @@ struct RowKernel {
   RowFunction<Args> run;
 };
 
-struct UnaryKernel {
+// Nodes with this approximation: by tanh, or none.
+struct GeluKernel {
   const char* op;
   RowFunction<UnaryArgs> run;
-  const char* approximation = nullptr;  // nodes with this one; null: all
+  bool tanh;
 };
 
 // Writes states of one type.
@@ -165,7 +166,8 @@ struct RowKernels {
   KernelList<RowKernel<NormArgs>> norm;
   KernelList<RowKernel<QuantizeRowsArgs>> quantize;
   KernelList<RowKernel<BinaryArgs>> binary;
-  KernelList<UnaryKernel> unary;
+  KernelList<RowKernel<UnaryArgs>> unary;
+  KernelList<GeluKernel> gelu;
   KernelList<RowKernel<UnaryArgs>> softmax;
   KernelList<RowKernel<WeightedSumArgs>> weighted_sum;
   KernelList<RowKernel<TakeRowsArgs>> take_rows;

@@ -16,6 +16,7 @@ constexpr RowKernels kRowKernels = {
     .quantize = ListOf(kQuantizeKernels),
     .binary = ListOf(kBinaryKernels),
     .unary = ListOf(kUnaryKernels),
+    .gelu = ListOf(kGeluKernels),
     .softmax = ListOf(kSoftmaxKernels),
     .weighted_sum = ListOf(kWeightedSumKernels),
     .take_rows = ListOf(kTakeRowsKernels),

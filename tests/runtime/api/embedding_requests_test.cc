@@ -104,7 +104,7 @@ TEST(EmbeddingRequestsTest, EndWhenTheyAreCancelledAndWhenTheSchedulerDrains) {
   }
   for (int i = 10; i < 15; ++i) EXPECT_TRUE(scheduler->Cancel(ids[i]));
   hold.Notify();
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(absl::InfiniteDuration());
   EXPECT_EQ(cancelled, 5);
   EXPECT_EQ(embedded, 15);
   EXPECT_EQ(scheduler->GetStats().cancelled, 5);

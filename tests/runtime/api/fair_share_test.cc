@@ -106,7 +106,7 @@ int64_t TokensBefore(Scheduler& scheduler, int requests, int choices,
                   .ok());
   hold.Notify();
   done.WaitForNotification();
-  scheduler.Drain(absl::InfiniteFuture());
+  scheduler.Drain(absl::InfiniteDuration());
   EXPECT_EQ(ended, requests);
   EXPECT_EQ(others, requests * choices * length);
   return before;

@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "runtime/api/completion.h"
 #include "runtime/api/scheduler.h"
 #include "tests/runtime/api/serving.h"
 #include "text/token_constraint.h"
@@ -145,13 +146,59 @@ TEST_F(SchedulerMasksTest, WhoWaitsForAMaskEndsWhenToldTo) {
   cancelled.WaitForNotification();
   EXPECT_EQ(reason, FinishReason::kCancelled);
   Request request = Constrained(1, 0);
-  request.deadline = absl::Now() + absl::Milliseconds(20);
+  request.deadline = SteadyTimeIn(absl::Milliseconds(20));
   submit(std::move(request), &reason, &late);
   late.WaitForNotification();
   EXPECT_EQ(reason, FinishReason::kDeadline);
   submit(Constrained(1, 0), &reason, &stopped);
   scheduler.reset();
   EXPECT_TRUE(stopped.HasBeenNotified());
+}
+
+// Three tokens 20, of which the last two need not be, and then the end.
+class UpToThree : public TokenConstraint {
+ public:
+  explicit UpToThree(int32_t end) : end_(end) {}
+
+  absl::Status Mask(absl::Span<uint64_t> allowed) override {
+    std::fill(allowed.begin(), allowed.end(), 0);
+    if (count_ < 3) allowed[0] |= uint64_t{1} << 20;
+    if (count_ > 0) allowed[0] |= uint64_t{1} << end_;
+    return absl::OkStatus();
+  }
+  absl::Status Accept(int32_t token) override {
+    EXPECT_EQ(token, 20);
+    ++count_;
+    return absl::OkStatus();
+  }
+  std::unique_ptr<TokenConstraint> Clone() const override {
+    return std::make_unique<UpToThree>(*this);
+  }
+
+ private:
+  int32_t end_;
+  int count_ = 0;
+};
+
+TEST(SchedulerConstraints, WhereAnEndIsIgnoredItComesWhenNothingElseIsAllowed) {
+  const auto scheduler = MakeScheduler(kTinyModel, 1, 0);
+  const int32_t end = scheduler->tokenizer().eos();
+  ASSERT_LT(end, 20);
+  for (const bool ignored : {false, true}) {
+    Request request = MakeRequest({5}, 10);
+    request.stop_at_end_of_text = !ignored;
+    request.constraint = std::make_unique<UpToThree>(end);
+    // Else the end would never be chosen before it has to be.
+    request.logit_bias = {{end, 100.0f}};
+    const auto done = Complete(*scheduler, std::move(request));
+    ASSERT_TRUE(done.ok()) << done.status();
+    EXPECT_EQ(done->choices[0].reason, FinishReason::kEndOfText);
+    int64_t count = 0;
+    for (const GeneratedToken& token : done->choices[0].tokens) {
+      count += token.id == 20;
+    }
+    EXPECT_EQ(count, ignored ? 3 : 1);
+  }
 }
 
 }  // namespace

@@ -57,9 +57,8 @@ class Client {
     while (!id.ok()) {
       Request request = RequestOf(kind);
       if (late) {
-        request.deadline =
-            absl::Now() +
-            absl::Microseconds(static_cast<int>(random_() % 5000));
+        request.deadline = SteadyTimeIn(
+            absl::Microseconds(static_cast<int>(random_() % 5000)));
       }
       id = scheduler_->Submit(std::move(request), callback);
       if (!id.ok()) {
@@ -74,7 +73,7 @@ class Client {
     got.choices.resize(RequestOf(kind).choices);
     if (events_until_cancel == 0) scheduler_->Cancel(*id);
     Event event;
-    while (queue->Next(absl::InfiniteFuture(), &event)) {
+    while (queue->Next(absl::InfiniteDuration(), &event)) {
       if (--events_until_cancel == 0) scheduler_->Cancel(*id);
       ChoiceResult& choice = got.choices[event.choice];
       choice.text += event.text;

@@ -48,7 +48,7 @@ TEST(SchedulerTest, EventsJoinToTheResultAndEndOnce) {
   std::vector<std::string> texts(2);
   int finished = 0, last = 0;
   Event event;
-  while (queue->Next(absl::InfiniteFuture(), &event)) {
+  while (queue->Next(absl::InfiniteDuration(), &event)) {
     EXPECT_EQ(event.request, *id);
     EXPECT_EQ(last, 0);
     texts[event.choice] += event.text;
@@ -130,12 +130,12 @@ TEST(SchedulerTest, AQueueDoesNotWaitForARequestThatWasRefused) {
   const auto queue = std::make_shared<EventQueue>();
   EXPECT_FALSE(scheduler->Submit(MakeRequest({}, 5), queue->Callback()).ok());
   Event event;
-  EXPECT_FALSE(queue->Next(absl::InfiniteFuture(), &event));
+  EXPECT_FALSE(queue->Next(absl::InfiniteDuration(), &event));
   EXPECT_TRUE(queue->done());
   ASSERT_TRUE(scheduler->Submit(MakeRequest({20}, 1), queue->Callback()).ok());
-  EXPECT_TRUE(queue->Next(absl::InfiniteFuture(), &event));
+  EXPECT_TRUE(queue->Next(absl::InfiniteDuration(), &event));
   EXPECT_TRUE(event.last);
-  EXPECT_FALSE(queue->Next(absl::InfiniteFuture(), &event));
+  EXPECT_FALSE(queue->Next(absl::InfiniteDuration(), &event));
 
   Request request = MakeRequest({20}, 5);
   request.choices = std::numeric_limits<int>::max();
@@ -202,7 +202,7 @@ TEST(SchedulerTest, StopStringsEndTheTextBeforeThemAcrossTokens) {
           scheduler->Submit(std::move(request), queue->Callback()).ok());
       std::string text, of_tokens;
       Event event;
-      while (queue->Next(absl::InfiniteFuture(), &event)) {
+      while (queue->Next(absl::InfiniteDuration(), &event)) {
         text += event.text;
         // Never more than what stays, at any time.
         ASSERT_EQ(text, free.text.substr(0, text.size()));
@@ -394,13 +394,13 @@ TEST(SchedulerTest, CancelEndsWaitingAndRunningRequests) {
     ids.push_back(*id);
   }
   Event event;
-  ASSERT_TRUE(queue->Next(absl::InfiniteFuture(), &event));
+  ASSERT_TRUE(queue->Next(absl::InfiniteDuration(), &event));
   EXPECT_TRUE(scheduler->Cancel(ids[0]));
   EXPECT_TRUE(scheduler->Cancel(ids[2]));
   std::map<RequestId, FinishReason> reasons;
   do {
     if (event.last) reasons[event.request] = event.reason;
-  } while (queue->Next(absl::InfiniteFuture(), &event));
+  } while (queue->Next(absl::InfiniteDuration(), &event));
   EXPECT_EQ(reasons[ids[0]], FinishReason::kCancelled);
   EXPECT_EQ(reasons[ids[1]], FinishReason::kContext);
   EXPECT_EQ(reasons[ids[2]], FinishReason::kCancelled);
@@ -424,7 +424,7 @@ TEST(SchedulerTest, CallbacksMayCancelAndSubmit) {
       });
   ASSERT_TRUE(first.ok());
   Event event;
-  while (second->Next(absl::InfiniteFuture(), &event)) {
+  while (second->Next(absl::InfiniteDuration(), &event)) {
   }
   EXPECT_EQ(event.reason, FinishReason::kLength);
   ExpectNoPagesUsed(*scheduler);
@@ -456,17 +456,53 @@ TEST(SchedulerTest, AFullQueueRefusesWithBothNumbers) {
   EXPECT_EQ(scheduler->GetStats().finished, 3);
 }
 
+TEST(SchedulerTest, AClientThatFillsItsPartOfTheQueueLeavesRoomForOthers) {
+  SchedulerOptions options;
+  options.queue_limit = 4;
+  options.client_queue_limit = 2;
+  const auto scheduler = MakeScheduler(kTinyModel, 1, 0, options);
+  // The first blocks the scheduler's thread until the queue has been tried.
+  absl::Notification running, tried;
+  ASSERT_TRUE(scheduler
+                  ->Submit(MakeRequest({20}, 3),
+                           [&](const Event&) {
+                             if (!running.HasBeenNotified()) running.Notify();
+                             tried.WaitForNotification();
+                           })
+                  .ok());
+  running.WaitForNotification();
+  const auto submit = [&](uint64_t client) {
+    Request request = MakeRequest({21}, 3);
+    request.client = client;
+    return scheduler->Submit(std::move(request), nullptr).status();
+  };
+  EXPECT_TRUE(submit(7).ok());
+  EXPECT_TRUE(submit(7).ok());
+  const absl::Status refused = submit(7);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("2 requests of this client wait, at most 2 may"));
+  EXPECT_TRUE(submit(8).ok());
+  EXPECT_TRUE(submit(0).ok());  // whoever says nothing has no part
+  EXPECT_THAT(std::string(submit(9).message()), HasSubstr("queue is full: 4"));
+  EXPECT_EQ(scheduler->GetStats().refused, 2);
+  tried.Notify();
+  // Whoever has run waits no longer.
+  while (!submit(7).ok()) absl::SleepFor(absl::Milliseconds(1));
+  ExpectNoPagesUsed(*scheduler);
+}
+
 TEST(SchedulerTest, DeadlinesEndWaitingAndRunningRequests) {
   const auto scheduler = MakeScheduler(kTinyModel, 1, 0);
   // One that is over when it comes, one that passes while it runs.
   Request late = MakeRequest({20}, 5);
-  late.deadline = absl::Now() - absl::Seconds(1);
+  late.deadline = SteadyTimeIn(-absl::Seconds(1));
   const Completion nothing = Result(*scheduler, std::move(late));
   EXPECT_EQ(nothing.choices[0].reason, FinishReason::kDeadline);
   EXPECT_TRUE(nothing.choices[0].tokens.empty());
   Request slow = MakeRequest({20}, 500);
-  slow.deadline = absl::Now() + absl::Milliseconds(200);
-  const absl::Time deadline = slow.deadline;
+  slow.deadline = SteadyTimeIn(absl::Milliseconds(200));
+  const SteadyTime deadline = slow.deadline;
   int tokens = 0;
   FinishReason reason;
   ASSERT_TRUE(scheduler
@@ -475,8 +511,8 @@ TEST(SchedulerTest, DeadlinesEndWaitingAndRunningRequests) {
                              ++tokens;
                              reason = event.reason;
                              if (tokens == 3) {
-                               absl::SleepFor(deadline - absl::Now() +
-                                              absl::Milliseconds(1));
+                               std::this_thread::sleep_until(
+                                   deadline + std::chrono::milliseconds(1));
                              }
                            })
                   .ok());
@@ -492,7 +528,7 @@ TEST(SchedulerTest, DrainWaitsThenCancelsAndAcceptsNoMore) {
                   ->Submit(MakeRequest({20}, 5),
                            [&](const Event& event) { ended = event.last; })
                   .ok());
-  EXPECT_EQ(scheduler->Drain(absl::InfiniteFuture()), 0);
+  EXPECT_EQ(scheduler->Drain(absl::InfiniteDuration()), 0);
   EXPECT_TRUE(ended);
   EXPECT_EQ(scheduler->Submit(MakeRequest({20}, 5), nullptr).status().code(),
             absl::StatusCode::kUnavailable);
@@ -505,7 +541,7 @@ TEST(SchedulerTest, DrainWaitsThenCancelsAndAcceptsNoMore) {
                              [&](const Event& event) { reason = event.reason; })
                     .ok());
   }
-  EXPECT_EQ(other->Drain(absl::InfinitePast()), 3);
+  EXPECT_EQ(other->Drain(absl::ZeroDuration()), 3);
   EXPECT_EQ(reason, FinishReason::kCancelled);
 }
 

@@ -91,7 +91,7 @@ inline void ExpectSame(const ChoiceResult& a, const ChoiceResult& b) {
 }
 
 inline void ExpectNoPagesUsed(Scheduler& scheduler) {
-  scheduler.Drain(absl::InfiniteFuture());
+  scheduler.Drain(absl::InfiniteDuration());
   const SchedulerStats stats = scheduler.GetStats();
   EXPECT_EQ(stats.running, 0);
   EXPECT_EQ(stats.waiting, 0);

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 #include <memory>
+#include <random>
 
+#include "loaders/gguf_writer.h"
+#include "loaders/quantize_model.h"
 #include "ops/kernels/kernel_table.h"
 #include "passes/lifetimes.h"
 #include "tests/runtime/check/check_model.h"
@@ -63,6 +67,7 @@ class HarmfulRow : public KernelRow {
                   row.summation()),
         row_(row),
         harm_(harm) {}
+  bool Computes(const Node& node) const override { return row_.Computes(node); }
   std::string Refuses(const NodeView& view) const override {
     return row_.Refuses(view);
   }
@@ -81,9 +86,15 @@ class HarmfulRow : public KernelRow {
   const Harm harm_;
 };
 
+using Compile = absl::StatusOr<Plan> (*)();
+
+absl::StatusOr<Plan> CompileEmbedded() {
+  return CompileDefault(CheckOptions({8}));
+}
+
 // The kernel that the plan has for this op.
-const KernelRow& KernelOf(const std::string& op) {
-  const absl::StatusOr<Plan> plan = CompileDefault(CheckOptions({8}));
+const KernelRow& KernelOf(const std::string& op, Compile compile) {
+  const absl::StatusOr<Plan> plan = compile();
   EXPECT_TRUE(plan.ok()) << plan.status();
   const Graph& graph = plan->buckets[0];
   for (NodeId id : graph.order()) {
@@ -95,13 +106,53 @@ const KernelRow& KernelOf(const std::string& op) {
   return *AllKernels()[0];
 }
 
-NodeReport CheckWith(const std::string& op, Harm harm) {
+NodeReport CheckWith(const std::string& op, Harm harm,
+                     Compile compile = CompileEmbedded) {
   absl::StatusOr<Registration> planted =
-      RegisterKernel(std::make_unique<HarmfulRow>(KernelOf(op), harm));
+      RegisterKernel(std::make_unique<HarmfulRow>(KernelOf(op, compile), harm));
   EXPECT_TRUE(planted.ok()) << planted.status();
-  absl::StatusOr<Plan> plan = CompileDefault(CheckOptions({8}));
+  absl::StatusOr<Plan> plan = compile();
   EXPECT_TRUE(plan.ok()) << plan.status();
   return Check(*std::move(plan));
+}
+
+// A model of 8-bit matrices whose embeddings are eighths and quarters, and
+// whose norms leave them so: rounded to 8 bits, half of them lie in the middle
+// of two numbers.
+absl::StatusOr<Plan> CompileEighths() {
+  const std::string path = ::testing::TempDir() + "/eighths.gguf";
+  absl::StatusOr<GgufFile> plain =
+      OpenModel("tests/data/malformed/00-valid.gguf");
+  if (!plain.ok()) return plain.status();
+  std::mt19937 random(5);
+  std::list<std::vector<float>> numbers;
+  GgufWriter writer;
+  writer.CopyMetadata(*plain);
+  for (const GgufTensor& tensor : plain->tensors()) {
+    absl::Span<const uint8_t> data = tensor.data;
+    const bool embedding = tensor.name == "token_embd.weight";
+    if (embedding || tensor.dims.size() == 1) {
+      numbers.emplace_back(data.size() / sizeof(float), 1.0f);
+      for (float& x : numbers.back()) {
+        if (!embedding) break;
+        x = (random() % 2 == 0 ? 0.125f : 0.25f) *
+            (random() % 2 == 0 ? 1.0f : -1.0f);
+      }
+      data = absl::MakeConstSpan(
+          reinterpret_cast<const uint8_t*>(numbers.back().data()), data.size());
+    }
+    writer.AddTensor(tensor.name, tensor.type, tensor.dims, data);
+  }
+  absl::Status written = writer.WriteTo(path);
+  if (!written.ok()) return written;
+  QuantizeOptions quantize;
+  quantize.type = "Q8_0";
+  quantize.tensor_types = {"token_embd*=F32"};
+  const auto report = QuantizeModel(path, path, quantize);
+  if (!report.ok()) return report.status();
+  absl::StatusOr<GgufFile> file = OpenModel(path);
+  if (!file.ok()) return file.status();
+  return CompileModel(*file, CheckOptions({8, 32}));
 }
 
 NodeId FindNode(const Graph& graph, const std::string& op,
@@ -161,6 +212,30 @@ TEST(CheckNodes, AWrongKernelIsFoundWithItsNode) {
   EXPECT_EQ(report.faults[0].kernel, "harmful");
   EXPECT_THAT(report.faults[0].fault, HasSubstr("row 1 column 3"));
   for (const NodeFault& fault : report.faults) EXPECT_EQ(fault.op, "attention");
+}
+
+TEST(CheckNodes, WhatLiesInTheMiddleOfTwoMayBeRoundedEitherWay) {
+  absl::StatusOr<Plan> plan = CompileEighths();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(Check(*std::move(plan), 40).faults, IsEmpty());
+}
+
+TEST(CheckNodes, AWrongKernelIsFoundWhereNumbersLieInTheMiddleOfTwo) {
+  const NodeReport report = CheckWith(
+      "fused_matmul",
+      [](const KernelCall& call) {
+        const Operand& y = call.outputs[0];
+        if (y.rows < 2 || y.row_bytes == 0)
+          return;  // rounded rows lie in tiles
+        float* row = reinterpret_cast<float*>(static_cast<uint8_t*>(y.data) +
+                                              y.row_bytes);
+        row[3] += 0.1f;
+      },
+      CompileEighths);
+  ASSERT_FALSE(report.faults.empty());
+  EXPECT_EQ(report.faults[0].node, "blk.0.attn_qkv");
+  EXPECT_EQ(report.faults[0].kernel, "harmful");
+  EXPECT_THAT(report.faults[0].fault, HasSubstr("row 1 column 3"));
 }
 
 TEST(CheckNodes, NotANumberIsAFault) {

@@ -48,6 +48,21 @@ TEST(Compare, CountsRowsBeyondALimit) {
   EXPECT_EQ(Compare(kRows, kStep, found, want, 0.15).rows, 2);
 }
 
+TEST(Compare, WhatRoundingMovedIsForgivenInItsRow) {
+  const Content want = Floats({1, 1, 1, 1, 1, 1, 1, 1});
+  const Content found = Floats({1, 1.2f, 1, 1, 1, 1, 1.2f, 1});
+  const std::vector<double> moved = {0.1, 0, 0, 0, 0, 0, 0, 0};
+  const Difference d = Compare(kRows, kStep, found, want, 0.05, &moved);
+  EXPECT_EQ(d.rows_beyond, 1);
+  EXPECT_EQ(d.row, 1);
+  EXPECT_NEAR(d.relative, 0.2, 1e-6);
+  // A difference that is larger counts for what is beyond.
+  EXPECT_NEAR(Compare(kRows, kStep, Floats({1, 1.5f, 1, 1, 1, 1, 1, 1}), want,
+                      0.05, &moved)
+                  .relative,
+              0.2, 1e-6);
+}
+
 TEST(Compare, WhatIsNotFiniteOnOneSideIsInfinitelyFar) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const Content want = Floats({1, 1, 1, -kInf, 1, 1, 1, NAN});

@@ -55,6 +55,14 @@ TEST(Arena, RefusesWhatCannotBe) {
               HasSubstr("1125899906842624 bytes"));
 }
 
+TEST(WhyNoHugePages, IsWhatTheSystemOrTheProcessSays) {
+  EXPECT_EQ(WhyNoHugePages("always [madvise] never"), "");
+  EXPECT_EQ(WhyNoHugePages("[always] madvise never"), "");
+  EXPECT_THAT(WhyNoHugePages("always madvise [never]"),
+              HasSubstr("switched off"));
+  EXPECT_THAT(WhyNoHugePages(""), HasSubstr("switched off"));
+}
+
 TEST(AdviseHugePages, LeavesRangesWithoutAWholeBlockAlone) {
   Arena arena = *Arena::Create(8 << 20, "test", true);
   EXPECT_FALSE(AdviseHugePages(arena.data() + 1, (4 << 20) - 2 - (2 << 20)));

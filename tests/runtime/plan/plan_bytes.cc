@@ -7,6 +7,7 @@
 #include "runtime/cache/kv_cache.h"
 #include "runtime/execution/executor.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/weight_checksum.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -90,6 +91,30 @@ void FixChecksum(std::vector<uint8_t>* bytes) {
       bytes);
 }
 
+void FixAllChecksums(std::vector<uint8_t>* bytes) {
+  if (bytes->size() < kHeader) return;
+  const uint64_t size = Get(*bytes, kHeaderBytes);
+  const uint64_t start = Get(*bytes, kWeightsStart);
+  PlanProto header;
+  if (size > bytes->size() - kHeader || start > bytes->size() ||
+      !header.ParseFromArray(bytes->data() + kHeader, static_cast<int>(size))) {
+    return FixChecksum(bytes);
+  }
+  const auto weights = absl::MakeConstSpan(*bytes).subspan(start);
+  const int count = std::min(header.weights_size(), header.weight_xxh3_size());
+  for (int i = 0; i < count; ++i) {
+    const uint64_t offset = static_cast<uint64_t>(header.weights(i).offset());
+    const uint64_t length = static_cast<uint64_t>(header.weights(i).bytes());
+    if (offset > weights.size() || length > weights.size() - offset) continue;
+    header.set_weight_xxh3(i, WeightChecksum(weights.subspan(offset, length)));
+  }
+  const std::string text = header.SerializeAsString();
+  if (text.size() == size) {
+    std::copy(text.begin(), text.end(), bytes->begin() + kHeader);
+  }
+  FixChecksum(bytes);
+}
+
 std::vector<uint8_t> WithHeader(absl::Span<const uint8_t> bytes,
                                 const std::function<void(PlanProto*)>& edit) {
   PlanProto header;
@@ -105,7 +130,7 @@ std::vector<uint8_t> WithHeader(absl::Span<const uint8_t> bytes,
   const auto weights = bytes.subspan(Get(bytes, kWeightsStart));
   Put(weights.size(), kWeightsBytes, &result);
   result.insert(result.end(), weights.begin(), weights.end());
-  FixChecksum(&result);
+  FixAllChecksums(&result);
   return result;
 }
 
@@ -114,12 +139,7 @@ absl::Status LoadAndRun(absl::Span<const uint8_t> bytes) {
   absl::StatusOr<PlanFile> file = LoadPlanFile(memory.file());
   if (!file.ok()) return file.status();
   if (file->reference) return absl::OkStatus();
-  const absl::Status status = RunPlan(file->plan);
-  if (!absl::IsDataLoss(status)) return status;
-  // Whoever writes a plan by hand writes checksums that are right.
-  file->plan.weight_checksums.clear();
-  RunPlan(std::move(file->plan)).IgnoreError();
-  return status;
+  return RunPlan(std::move(file->plan));
 }
 
 }  // namespace weft

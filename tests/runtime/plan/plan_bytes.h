@@ -27,13 +27,16 @@ class AlignedPlan {
 // Makes the checksum of the header right again, if there is a whole header.
 void FixChecksum(std::vector<uint8_t>* bytes);
 
+// Makes the checksums of weights and header right again, as far as the header
+// can be read and says where weights lie.
+void FixAllChecksums(std::vector<uint8_t>* bytes);
+
 // The plan file with its header changed by `edit`, all else consistent.
 std::vector<uint8_t> WithHeader(absl::Span<const uint8_t> bytes,
                                 const std::function<void(PlanProto*)>& edit);
 
 // Loads the plan and, if it is found sound, runs steps of one and of several
-// tokens, also with weights whose checksums are wrong. The status of loading or
-// running.
+// tokens. The status of loading or running.
 absl::Status LoadAndRun(absl::Span<const uint8_t> bytes);
 
 }  // namespace weft

@@ -56,7 +56,7 @@ TEST(Mutations, FlippedBitsInTheHeaderNeverCrash) {
     bytes[at] ^= static_cast<uint8_t>(1 << random() % 8);
     EXPECT_FALSE(LoadAndRun(bytes).ok()) << "byte " << at;
     // Past the checksum; what is still sound is run.
-    FixChecksum(&bytes);
+    FixAllChecksums(&bytes);
     LoadAndRun(bytes).IgnoreError();
   }
 }
@@ -65,7 +65,7 @@ TEST(Mutations, DamagedFilesNeverCrash) {
   for (uint64_t seed = 0; seed < MUTATIONS; ++seed) {
     Bytes bytes = Mutate(TinyPlan(), seed);
     LoadAndRun(bytes).IgnoreError();
-    FixChecksum(&bytes);
+    FixAllChecksums(&bytes);
     LoadAndRun(bytes).IgnoreError();
   }
 }
@@ -113,7 +113,7 @@ TEST(Mutations, FilesCutAtBordersAreRefused) {
       const uint64_t left =
           cut.size() > start ? cut.size() - start : uint64_t{0};
       std::memcpy(cut.data() + 32, &left, sizeof(left));
-      FixChecksum(&cut);
+      FixAllChecksums(&cut);
       const absl::Status s = LoadAndRun(cut);
       EXPECT_FALSE(s.ok()) << size;
     }

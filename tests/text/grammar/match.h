@@ -26,14 +26,22 @@ class Matcher {
   bool operator()(absl::string_view text) {
     if (automaton_ == nullptr) return false;
     int32_t set = automaton_->SetAt({compiled_->start(), 0});
+    int64_t needed = 0;
     for (const char c : text) {
       set = automaton_->Step(set, static_cast<uint8_t>(c));
+      // As constraints do, if less often: sets are only kept for speed.
+      if (automaton_->bytes() > needed + kMaxSetBytes) {
+        set = automaton_->ForgetAllBut(set);
+        needed = automaton_->bytes();
+      }
     }
     EXPECT_FALSE(automaton_->too_ambiguous());
     return automaton_->ended(set);
   }
 
  private:
+  static constexpr int64_t kMaxSetBytes = int64_t{8} << 20;
+
   std::unique_ptr<const Compiled> compiled_;
   std::unique_ptr<Automaton> automaton_;
 };

@@ -190,6 +190,13 @@ struct Problem {
     }
   }
 
+  double Temperature(int64_t row) const {
+    const int64_t periods =
+        (positions[static_cast<size_t>(row)] + variant.temperature_offset) /
+        variant.temperature_period;
+    return 1 + variant.temperature * std::log(1.0 + periods);
+  }
+
   double Score(int64_t row, int64_t head, int64_t position) {
     double sum = 0;
     for (int64_t d = 0; d < shape.key_dim; ++d) {
@@ -197,12 +204,25 @@ struct Problem {
              keys.Get(sequence[static_cast<size_t>(row)], position,
                       head / (shape.heads / shape.kv_heads), d);
     }
-    const int64_t periods =
-        (positions[static_cast<size_t>(row)] + variant.temperature_offset) /
-        variant.temperature_period;
-    sum *= scale * (1 + variant.temperature * std::log(1.0 + periods));
+    sum *= scale * Temperature(row);
     const float cap = variant.softcap;
     return cap > 0 ? cap * std::tanh(sum / cap) : sum;
+  }
+
+  // The most that the terms of a score of this row come to, in size.
+  double LargestScore(int64_t row, int64_t head) {
+    double largest = 0;
+    for (int64_t i = First(row); i <= positions[static_cast<size_t>(row)];
+         ++i) {
+      double sum = 0;
+      for (int64_t d = 0; d < shape.key_dim; ++d) {
+        sum += std::fabs(double{q.at(row, head * shape.key_dim + d)} *
+                         keys.Get(sequence[static_cast<size_t>(row)], i,
+                                  head / (shape.heads / shape.kv_heads), d));
+      }
+      largest = std::max(largest, sum);
+    }
+    return largest * scale * Temperature(row);
   }
 
   // The first position that a row sees.
@@ -217,33 +237,51 @@ struct Problem {
     return first;
   }
 
-  // Within `share` of the sum of the terms' sizes.
-  void ExpectNearReference(RandomMatrix& y, double share = 4e-6) {
+  // Within `share` of the sum of the terms' sizes, and within what weights may
+  // come to if each score is off by `units` roundings of the row's largest:
+  // where a float rounds scores by more than nothing, near ties go either way.
+  void ExpectNearReference(RandomMatrix& y, double share = 4e-6,
+                           double units = 0) {
     for (int64_t r = 0; r < rows(); ++r) {
       const int64_t n = positions[static_cast<size_t>(r)] + 1;
       for (int64_t h = 0; h < shape.heads; ++h) {
-        std::vector<double> p(static_cast<size_t>(n));
-        for (int64_t i = 0; i < n; ++i) {
-          p[static_cast<size_t>(i)] = i < First(r) ? -INFINITY : Score(r, h, i);
+        std::vector<double> scores(static_cast<size_t>(n), -INFINITY);
+        for (int64_t i = First(r); i < n; ++i) {
+          scores[static_cast<size_t>(i)] = Score(r, h, i);
         }
-        double largest = *std::max_element(p.begin(), p.end());
         const double sink = variant.sinks ? sinks[h] : -INFINITY;
-        largest = std::max(largest, sink);
+        const double largest =
+            std::max(sink, *std::max_element(scores.begin(), scores.end()));
         double sum = std::exp(sink - largest);
-        for (double& e : p) sum += e = std::exp(e - largest);
+        for (double score : scores) sum += std::exp(score - largest);
+        const double off =
+            units == 0 ? 0 : units * std::ldexp(LargestScore(r, h), -24);
+        // The softmax of `score` if all others are moved by so much.
+        const auto weight = [&](double score, double moved) {
+          const double others = std::max(sum - std::exp(score - largest), 0.0);
+          return 1 / (1 + std::exp(std::log(others) + largest - score + moved));
+        };
+        std::vector<double> weights, doubts;
+        for (double score : scores) {
+          const double own = std::exp(score - largest) / sum;
+          weights.push_back(own);
+          doubts.push_back(units == 0 || score == -INFINITY
+                               ? 0
+                               : std::max(weight(score, -2 * off) - own,
+                                          own - weight(score, 2 * off)));
+        }
         for (int64_t d = 0; d < shape.value_dim; ++d) {
-          double want = 0, size = 0;
+          double want = 0, within = 1e-35;  // weights below it are 0
           for (int64_t i = 0; i < n; ++i) {
-            const double term =
-                p[static_cast<size_t>(i)] / sum *
+            const double value =
                 values.Get(sequence[static_cast<size_t>(r)], i,
                            h / (shape.heads / shape.kv_heads), d);
-            want += term;
-            size += std::fabs(term);
+            const double weight = weights[static_cast<size_t>(i)];
+            want += weight * value;
+            within += (share * weight + doubts[static_cast<size_t>(i)]) *
+                      std::fabs(value);
           }
-          // Weights below the smallest float are 0.
-          ASSERT_NEAR(y.at(r, h * shape.value_dim + d), want,
-                      share * size + 1e-35);
+          ASSERT_NEAR(y.at(r, h * shape.value_dim + d), want, within);
         }
       }
     }
@@ -272,5 +310,8 @@ inline std::unique_ptr<Problem> Mixed(const AttentionShape& shape,
 // Queries so large that a float rounds their scores by whole units, up to near
 // the largest float.
 constexpr float kLargeQueries[] = {3e5f, 1e10f, 1e35f};
+// Roundings of the largest that a score is off by: those of sums of many terms
+// mostly cancel.
+constexpr double kScoreUnits = 2;
 
 }  // namespace weft

@@ -50,6 +50,7 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionOfRoundedQueries) {
     // Rounding queries beforehand changes nothing.
     EXPECT_TRUE(problem->Run(Pairs()).SameBits(before));
     for (const AttentionVariant& variant : kAttentionVariants) {
+      if (variant.temperature != 0) continue;  // changes what was rounded
       problem->variant = variant;
       RandomMatrix y = problem->Run(Pairs());
       // Half a unit of bfloat16 is 2^-8 of a weight at most.
@@ -65,9 +66,10 @@ TEST_F(AttentionBf16PairsTest, IsNearDoublePrecisionForScoresOfAnySize) {
       std::unique_ptr<Problem> problem = Mixed(shape, random, size);
       RoundQueries(problem.get());
       for (const AttentionVariant& variant : kAttentionVariants) {
+        if (variant.temperature != 0) continue;
         problem->variant = variant;
         RandomMatrix y = problem->Run(Pairs());
-        problem->ExpectNearReference(y, 0.1);
+        problem->ExpectNearReference(y, 1.0 / 256, kScoreUnits);
       }
     }
   }

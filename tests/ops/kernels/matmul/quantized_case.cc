@@ -33,6 +33,18 @@ void SetFirstHalf(BlockMXFP4* block, uint16_t half) {
   block->e = static_cast<uint8_t>(120 + half % 4);
 }
 
+void SetFirstHalf(BlockNVFP4* block, uint16_t half) {
+  for (int i = 0; i < 4; ++i) {
+    block->scales[i] = static_cast<uint8_t>(half >> (3 * i) & 31);
+  }
+}
+void SetFirstHalf(BlockIQ1_M* block, uint16_t half) {
+  for (int i = 0; i < 4; ++i) {
+    block->scales[i] = static_cast<uint16_t>((block->scales[i] & 0x0fff) |
+                                             (half >> (4 * i)) << 12);
+  }
+}
+
 template <class Block>
 void SetHalves(uint8_t* p, uint16_t d, uint16_t second) {
   Block block;

@@ -9,23 +9,28 @@
 namespace weft {
 namespace {
 
-TEST(Unary, HandlesExtremes) {
+template <class Line>
+void ExpectExtremes(const KernelList<Line>& lines, absl::string_view op) {
   std::mt19937 random(2);
+  for (const Line& kernel : lines) {
+    if (op != kernel.op) continue;
+    RandomMatrix x(1, 6, random);
+    const float values[] = {NAN, INFINITY, 1e30f, -1e30f, 0.0f, 1e-40f};
+    for (int i = 0; i < 6; ++i) x.at(0, i) = values[i];
+    kernel.run({In(x), 6, Out(x)}, 0, 1);
+    EXPECT_TRUE(std::isnan(x.at(0, 0)));
+    EXPECT_EQ(x.at(0, 1), INFINITY);
+    EXPECT_EQ(x.at(0, 2), 1e30f);
+    EXPECT_EQ(x.at(0, 3), 0.0f);
+    EXPECT_EQ(x.at(0, 4), 0.0f);
+    EXPECT_NEAR(x.at(0, 5), 5e-41, 1e-42);
+  }
+}
+
+TEST(Unary, HandlesExtremes) {
   for (const RowKernels* kernels : RowKernelsHere()) {
-    for (const UnaryKernel& kernel : kernels->unary) {
-      const absl::string_view op = kernel.op;
-      if (op != "silu" && op != "gelu") continue;
-      RandomMatrix x(1, 6, random);
-      const float values[] = {NAN, INFINITY, 1e30f, -1e30f, 0.0f, 1e-40f};
-      for (int i = 0; i < 6; ++i) x.at(0, i) = values[i];
-      kernel.run({In(x), 6, Out(x)}, 0, 1);
-      EXPECT_TRUE(std::isnan(x.at(0, 0)));
-      EXPECT_EQ(x.at(0, 1), INFINITY);
-      EXPECT_EQ(x.at(0, 2), 1e30f);
-      EXPECT_EQ(x.at(0, 3), 0.0f);
-      EXPECT_EQ(x.at(0, 4), 0.0f);
-      EXPECT_NEAR(x.at(0, 5), 5e-41, 1e-42);
-    }
+    ExpectExtremes(kernels->unary, "silu");
+    ExpectExtremes(kernels->gelu, "gelu");
   }
 }
 
@@ -53,6 +58,7 @@ TEST(Elementwise, GivesInfinityAndNanTheSameBitsOnEveryInstructionSet) {
     kernel.run({In(y), 203, Out(y), 1.5f}, 0, 9);
   };
   ExpectSameBits(&RowKernels::unary, unary);
+  ExpectSameBits(&RowKernels::gelu, unary);
   ExpectSameBits(&RowKernels::softmax, unary);
   ExpectSameBits(&RowKernels::binary,
                  [](const auto& kernel, RandomMatrix& y, RandomMatrix& b) {

@@ -1,0 +1,111 @@
+// llama.cpp's names of flags, and words spelt almost right.
+#include "cli/aliases.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+using Words = std::vector<std::string>;
+
+CommandLine Translated(const Words& words) {
+  const std::set<std::string, std::less<>> known = {"-p",
+                                                    "-f",
+                                                    "-n",
+                                                    "--context",
+                                                    "--threads",
+                                                    "--seed",
+                                                    "--slots",
+                                                    "--system",
+                                                    "--temperature",
+                                                    "--repeat-window",
+                                                    "--model-name",
+                                                    "--copy-model",
+                                                    "--chat-template",
+                                                    "--top-k"};
+  return TranslateFlags(words, [&](absl::string_view name) {
+    return known.find(name) != known.end();
+  });
+}
+
+TEST(Aliases, NamesOfLlamaCppAreOurs) {
+  const struct {
+    Words theirs, ours;
+  } cases[] = {
+      {{"run", "-m", "x.gguf", "-p", "a"}, {"run", "x.gguf", "-p", "a"}},
+      {{"run", "--model=x.gguf"}, {"run", "x.gguf"}},
+      {{"run", "-c", "512"}, {"run", "--context", "512"}},
+      {{"run", "--ctx-size=512"}, {"run", "--context=512"}},
+      {{"run", "-t", "2"}, {"run", "--threads", "2"}},
+      {{"run", "-s", "7"}, {"run", "--seed", "7"}},
+      {{"run", "--temp", "0"}, {"run", "--temperature", "0"}},
+      {{"run", "--temp=0"}, {"run", "--temperature=0"}},
+      {{"run", "--n-predict", "9"}, {"run", "-n", "9"}},
+      {{"run", "--n-predict=9"}, {"run", "-n", "9"}},
+      {{"run", "--predict", "9"}, {"run", "-n", "9"}},
+      {{"chat", "-sys", "be"}, {"chat", "--system", "be"}},
+      {{"chat", "--system-prompt", "be"}, {"chat", "--system", "be"}},
+      {{"run", "--repeat-last-n", "9"}, {"run", "--repeat-window", "9"}},
+      {{"serve", "-np", "9"}, {"serve", "--slots", "9"}},
+      {{"serve", "--parallel", "9"}, {"serve", "--slots", "9"}},
+      {{"serve", "-a", "x"}, {"serve", "--model-name", "x"}},
+      {{"serve", "--alias", "x"}, {"serve", "--model-name", "x"}},
+      {{"run", "--no-mmap"}, {"run", "--copy-model"}},
+      {{"chat", "--chat-template-file", "x"}, {"chat", "--chat-template", "x"}},
+      // Ours, others', values, and what comes after "--".
+      {{"run", "-p", "a", "--top-k", "9"}, {"run", "-p", "a", "--top-k", "9"}},
+      {{"run", "--flash-attn"}, {"run", "--flash-attn"}},
+      {{"tokenize", "x", "--", "-c"}, {"tokenize", "x", "--", "-c"}},
+      {{"run", "-", "-c=1"}, {"run", "-", "-c=1"}},
+  };
+  for (const auto& c : cases) {
+    const CommandLine line = Translated(c.theirs);
+    EXPECT_EQ(line.words, c.ours) << c.theirs[1];
+    EXPECT_THAT(line.notices, ElementsAre());
+  }
+}
+
+TEST(Aliases, WhatIsAboutGpusIsLeftOutAndSaid) {
+  for (const Words& words : {Words{"run", "-ngl", "99", "-n", "1"},
+                             Words{"run", "--n-gpu-layers=99", "-n", "1"},
+                             Words{"run", "--gpu-layers", "99", "-n", "1"}}) {
+    const CommandLine line = Translated(words);
+    EXPECT_THAT(line.words, ElementsAre("run", "-n", "1"));
+    EXPECT_EQ(line.notices.size(), 1u);
+  }
+  EXPECT_THAT(Translated({"run", "-ngl"}).words, ElementsAre("run"));
+}
+
+TEST(Aliases, AFlagThatACommandHasNotIsNotMade) {
+  const CommandLine line = TranslateFlags(
+      {"inspect", "--temp", "0"}, [](absl::string_view) { return false; });
+  EXPECT_THAT(line.words, ElementsAre("inspect", "--temp", "0"));
+}
+
+TEST(DidYouMean, NearWordsOnly) {
+  const Words commands = {"run", "compile", "dump", "inspect", "serve", "chat"};
+  const struct {
+    const char *word, *want;
+  } cases[] = {
+      {"rnu", ""},
+      {"ru", "run"},
+      {"runn", "run"},
+      {"compil", "compile"},
+      {"complie", "compile"},
+      {"sevre", "serve"},
+      {"chta", "chat"},
+      {"inspekt", "inspect"},
+      {"model.gguf", ""},
+      {"", ""},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(DidYouMean(c.word, commands), c.want) << c.word;
+  }
+}
+
+}  // namespace
+}  // namespace weft
