@@ -123,6 +123,7 @@ struct Problem {
             columns,
             variant.window,
             variant.softcap,
+            /*values_are_keys=*/false,
             variant.temperature,
             variant.temperature_period,
             variant.temperature_offset,
