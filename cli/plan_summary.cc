@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "ops/op_table.h"
 #include "runtime/plan/kernel_uses.h"
+#include "runtime/plan/large_tables.h"
 #include "text/printable.h"
 
 namespace weft {
@@ -149,6 +150,7 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"buckets", std::move(buckets)},
                  {"weight_bytes", memory.weights},
                  {"source_weight_bytes", memory.source_weights},
+                 {"bytes_left_in_file", BytesLeftInFile(last)},
                  {"packed_overhead", overhead},
                  {"kv_bytes_per_token", memory.kv_per_token},
                  {"kv_bytes", memory.kv},
@@ -160,6 +162,9 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
                  {"peak_bytes", memory.peak(threads)},
                  {"kernels", KernelsOf(last)},
                  {"passes", std::move(passes)}};
+  if (memory.kv_per_token_of_heads > memory.kv_per_token) {
+    result["kv_bytes_per_token_of_heads"] = memory.kv_per_token_of_heads;
+  }
   if (kernels) result["kernel_choices"] = KernelChoices(plan);
   return result;
 }

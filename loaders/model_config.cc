@@ -50,7 +50,7 @@ constexpr ChangesResult kChangesResult[] = {
     {"expert_weights_scale", 0, 1},      {"final_logit_softcapping", 0, 0},
     {"full_attention_interval", 0, 1},   {"interleave_moe_layer_step", 0, 0},
     {"leading_dense_block_count", 0, 0}, {"logit_scale", 0, 1},
-    {"moe_every_n_layers", 0, 1},        {"nextn_predict_layers", 0, 0},
+    {"moe_every_n_layers", 0, 1},        {kNextTokenBlocks, 0, 0},
     {"no_rope_layer_interval", 0, 0},    {"residual_scale", 0, 1},
     {"swiglu_clamp_exp", 0, 0},
 };
@@ -110,7 +110,7 @@ class ConfigReader {
           &ConfigReader::ReadEpsilon, &ConfigReader::ReadRope,
           &ConfigReader::ReadExperts, &ConfigReader::ReadEncoder,
           &ConfigReader::ReadOwnKeys, &ConfigReader::ReadVocabularySize,
-          &ConfigReader::WarnOfUnread}) {
+          &ConfigReader::ReadNextTokenBlocks, &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -688,6 +688,13 @@ class ConfigReader {
                           OptionalPositive(kMultiplier, true));
     const double log_factor =
         -std::log(static_cast<double>(config_.rope_position_scale));
+    if (traits_.yarn_scales_scores) {
+      const double size = 1 + multiplier.value_or(0) * log_factor;
+      config_.rope_score_factor = size * size;
+      if (config_.rope_score_factor <= kMaxPositive) return absl::OkStatus();
+      return file_.BadValue(Key(kMultiplier), absl::StrCat(*multiplier),
+                            "a number nearer to 1");
+    }
     config_.rope_magnitude *=
         static_cast<float>((1 + 0.1 * log_factor) /
                            (1 + 0.1 * multiplier.value_or(0) * log_factor));
@@ -735,6 +742,10 @@ class ConfigReader {
     const std::string key = Key("expert_weights_norm");
     if (const GgufValue* value = file_.FindValue(key)) {
       config_.expert_weights_norm = value->ToBool();
+      const std::optional<int64_t> number = value->ToInt();
+      if (number == 0 || number == 1) {
+        config_.expert_weights_norm = *number == 1;
+      }
       if (!config_.expert_weights_norm.has_value()) {
         return file_.BadValue(key, value->Print(), "true or false");
       }
@@ -843,6 +854,20 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
+  absl::Status ReadNextTokenBlocks() {
+    if (!Handles(kNextTokenBlocks)) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> count,
+        OptionalInRange(kNextTokenBlocks, 0, config_.block_count - 1));
+    config_.next_token_blocks = count.value_or(0);
+    config_.block_count -= config_.next_token_blocks;
+    config_.blocks.resize(config_.block_count);
+    if (!config_.sliding_blocks.empty()) {
+      config_.sliding_blocks.resize(config_.block_count);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status ReadVocabularySize() {
     const GgufValue* tokens = file_.FindValue(kTokens);
     if (tokens != nullptr) {
@@ -907,6 +932,8 @@ std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
     all.emplace_back(name, std::move(numbers));
   };
   add("block_count", static_cast<double>(config.block_count));
+  add_unless(0, "next_token_blocks",
+             static_cast<double>(config.next_token_blocks));
   add_blocks("feed_forward_length", &PerBlock::feed_forward_length);
   add_blocks("head_count", &PerBlock::head_count);
   add_blocks("head_count_kv", &PerBlock::head_count_kv);
@@ -925,6 +952,7 @@ std::vector<std::pair<std::string, std::vector<double>>> DescribeConfig(
     add("rope_freq_base", AsWritten(config.rope_freq_base));
     add_unless(1, "rope_position_scale", AsWritten(config.rope_position_scale));
     add_unless(1, "rope_magnitude", AsWritten(config.rope_magnitude));
+    add_unless(1, "rope_score_factor", config.rope_score_factor);
     add_unless(0, "original_context_length",
                static_cast<double>(config.original_context_length));
   }

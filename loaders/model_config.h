@@ -37,6 +37,10 @@ struct ModelKey {
   bool required = false;   // it must have it
 };
 
+// Blocks behind the others that predict tokens further on, counted in
+// "block_count". Of architectures that handle this key.
+constexpr char kNextTokenBlocks[] = "nextn_predict_layers";
+
 struct ModelConfig;
 
 // What an architecture wants read, and what it can do.
@@ -65,6 +69,9 @@ struct ModelTraits {
   int64_t (*default_window)(const ModelConfig&) = nullptr;
   // Every so many blocks the last sees everything; 0: all have the window.
   int64_t window_period = 0;
+  // What YaRN makes of the size of what is rotated is in the scale of scores
+  // (ModelConfig::rope_score_factor), not in sines and cosines.
+  bool yarn_scales_scores = false;
   // Files without "expert_feed_forward_length": "feed_forward_length" is that
   // of all chosen experts together, not of each.
   bool experts_share_length = false;
@@ -107,6 +114,8 @@ struct ModelConfig {
 
   int64_t embedding_length = 0;
   int64_t block_count = 0;
+  // Behind them; no part of plain decoding, and not in `blocks`.
+  int64_t next_token_blocks = 0;
   // Where blocks differ, these are the largest, and PerBlock has each.
   int64_t feed_forward_length = 0;
   int64_t head_count = 0;
@@ -140,6 +149,8 @@ struct ModelConfig {
   float rope_position_scale = 1;
   RopeRamp rope_ramp;
   float rope_magnitude = 1;
+  // What scores are multiplied by; 1 unless traits say yarn_scales_scores.
+  double rope_score_factor = 1;
   bool says_rope_scaling = false;  // whether the file has keys about it
   bool longrope = false;  // the frequencies are divided by factors in tensors
   // Pairs are cut into sections, each with a position of its own (M-RoPE: Wang

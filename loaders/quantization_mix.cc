@@ -88,8 +88,9 @@ std::optional<LayerTensor> ParseLayerTensor(absl::string_view name) {
 bool IsKept(const TensorRole& tensor) {
   if (tensor.dims.size() < 2) return true;
   if (!absl::EndsWith(tensor.name, ".weight")) return true;
-  for (const char* part : {"ffn_gate_inp", "position_embd", "token_types",
-                           "ssm_conv1d", "shortconv.conv."}) {
+  for (const char* part :
+       {"ffn_gate_inp", "position_embd", "token_types", "per_layer_model_proj",
+        "ssm_conv1d", "shortconv.conv."}) {
     if (absl::StrContains(tensor.name, part)) return true;
   }
   return absl::StrContains(tensor.name, "_norm.");

@@ -1,5 +1,7 @@
 // attention_scores, softmax, attention_values, and attention, which is the
 // three in one (Vaswani et al. 2017; grouped queries: Ainslie et al. 2023).
+// Values may be what keys begin with (multi-head latent attention: DeepSeek-AI
+// 2024, arXiv:2405.04434): the state of keys stands where that of values does.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,8 +43,25 @@ absl::Status CheckQuery(const Graph& graph, const Node& node) {
   return absl::OkStatus();
 }
 
+// What a value of a state is: all of it, or where the state is one of keys,
+// perhaps what it begins with.
+absl::Status CheckValueDim(const Node& node, const ValueType& state,
+                           int64_t value_dim) {
+  if (value_dim == 0 ||
+      (state.layout == "keys" && value_dim <= state.shape[2].value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      node.op->name, " attribute value_dim: is ", value_dim,
+      ", want keys that have as many numbers, found ", state.ToString()));
+}
+
 absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
+  if (node.attributes.As<AttentionAttributes>().value_dim != 0) {
+    return absl::InvalidArgumentError(
+        "attention_scores attribute value_dim: it reads no values");
+  }
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
                  Dim::Number(node.attributes.As<AttentionAttributes>().heads),
@@ -79,7 +98,11 @@ absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
     return absl::InvalidArgumentError(absl::StrCat(
         node.op->name, ": weights are ", p.ToString(), ", want [T,H,S]"));
   }
-  return Types{FloatType({p[0], Dim::Number(p[1].value * values[2].value)})};
+  const ValueType& state = OperandType(graph, node, 1);
+  const int64_t dim = node.attributes.As<ValuesAttributes>().value_dim;
+  WEFT_RETURN_IF_ERROR(CheckValueDim(node, state, dim));
+  return Types{
+      FloatType({p[0], Dim::Number(p[1].value * ValueDim(state, dim))})};
 }
 
 absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
@@ -90,15 +113,19 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
     return absl::InvalidArgumentError(
         "attention: keys and values differ in heads or type");
   }
-  if (node.inputs.size() > 5) {
-    WEFT_RETURN_IF_ERROR(WantVector(
-        graph, node, 5,
-        Dim::Number(node.attributes.As<AttentionAttributes>().heads)));
+  if (values.layout == "keys" && values.shape != keys.shape) {
+    return absl::InvalidArgumentError(
+        "attention: values that are keys differ from the keys in shape");
   }
-  return Types{
-      FloatType({OperandType(graph, node, 0).shape[0],
-                 Dim::Number(node.attributes.As<AttentionAttributes>().heads *
-                             values.shape[2].value)})};
+  const auto attention = node.attributes.As<AttentionAttributes>();
+  WEFT_RETURN_IF_ERROR(CheckValueDim(node, values, attention.value_dim));
+  if (node.inputs.size() > 5) {
+    WEFT_RETURN_IF_ERROR(
+        WantVector(graph, node, 5, Dim::Number(attention.heads)));
+  }
+  return Types{FloatType(
+      {OperandType(graph, node, 0).shape[0],
+       Dim::Number(attention.heads * ValueDim(values, attention.value_dim))})};
 }
 
 // What scores of a row at this position are multiplied by.
@@ -152,10 +179,10 @@ void SoftmaxRow(std::vector<double>* row, double sink) {
 // Adds the weighted values of one head to `out`, value_dim numbers.
 void AddValues(const ValueType& values, const KvState& state, int32_t slot,
                int64_t kv_head, const std::vector<double>& weights,
-               double* out) {
+               int64_t value_dim, double* out) {
   for (size_t s = 0; s < weights.size(); ++s) {
     if (weights[s] == 0) continue;
-    for (int64_t d = 0; d < values.shape[2].value; ++d) {
+    for (int64_t d = 0; d < value_dim; ++d) {
       out[d] += weights[s] * ReadKv(values, state, slot, s, kv_head, d);
     }
   }
@@ -208,7 +235,7 @@ void RunValues(const ReferenceCall& call) {
   const int64_t heads = call.input_type(0).shape[1].value;
   const int64_t context = call.inputs[0].columns / heads;
   const int64_t group = heads / values.shape[1].value;
-  const int64_t value_dim = values.shape[2].value;
+  const int64_t value_dim = call.outputs[0].columns / heads;
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> p = ReadRow(call, 0, t);
     std::vector<double> out(heads * value_dim);
@@ -217,7 +244,7 @@ void RunValues(const ReferenceCall& call) {
       AddValues(values, *call.inputs[1].state, Integers(call, 3)[t],
                 head / group,
                 std::vector<double>(begin, begin + Integers(call, 2)[t] + 1),
-                out.data() + head * value_dim);
+                value_dim, out.data() + head * value_dim);
     }
     WriteRow(call, 0, t, out);
   }
@@ -227,7 +254,7 @@ void RunAttention(const ReferenceCall& call) {
   const ValueType& values = call.input_type(2);
   const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t group = heads / values.shape[1].value;
-  const int64_t value_dim = values.shape[2].value;
+  const int64_t value_dim = call.outputs[0].columns / heads;
   const std::vector<double> sinks = SinksOf(call, 5);
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> q = ReadRow(call, 0, t);
@@ -238,7 +265,7 @@ void RunAttention(const ReferenceCall& call) {
           ScoreRow(call, q, head, slot, Integers(call, 3)[t]);
       SoftmaxRow(&weights, sinks.empty() ? kNoSink : sinks[head]);
       AddValues(values, *call.inputs[2].state, slot, head / group, weights,
-                out.data() + head * value_dim);
+                value_dim, out.data() + head * value_dim);
     }
     WriteRow(call, 0, t, out);
   }
@@ -262,7 +289,8 @@ int64_t ScoreOperations(const Graph& graph, const Node& node,
 int64_t ValueOperations(const Graph& graph, const Node& node,
                         const Bounds& bounds) {
   return 2 * OperandType(graph, node, 0).shape.Elements(bounds) *
-         OperandType(graph, node, 1).shape[2].value;
+         ValueDim(OperandType(graph, node, 1),
+                  node.attributes.As<ValuesAttributes>().value_dim);
 }
 
 int64_t AttentionOperations(const Graph& graph, const Node& node,
@@ -285,13 +313,13 @@ constexpr OperandSchema kScoreOperands[] = {
 constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x"),
                                               Optional(WeightOperand("sinks"))};
 constexpr OperandSchema kValueOperands[] = {
-    RowsOperand("p"), StateOperand("values", "values"),
+    RowsOperand("p"), StateOperand("values", ""),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0)};
 constexpr OperandSchema kAttentionOperands[] = {
     RowsOperand("q"),
     StateOperand("keys", "keys"),
-    StateOperand("values", "values"),
+    StateOperand("values", ""),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0),
     Optional(WeightOperand("sinks"))};
@@ -326,7 +354,18 @@ constexpr AttributeSchema kAttentionAttributes[] = {
     Field<&AttentionAttributes::temperature_offset>("temperature_offset",
                                                     "see temperature")
         .Optional()
-        .From(0, std::numeric_limits<int32_t>::max())};
+        .From(0, std::numeric_limits<int32_t>::max()),
+    Field<&AttentionAttributes::value_dim>(
+        "value_dim", "of attention: as attention_values has it")
+        .Optional()
+        .From(0, kMaxHeadDim)};
+constexpr AttributeSchema kValuesAttributes[] = {
+    Field<&ValuesAttributes::value_dim>(
+        "value_dim",
+        "with keys for values: the first so many numbers of a key are its "
+        "value; 0: all")
+        .Optional()
+        .From(0, kMaxHeadDim)};
 
 constexpr OpDef AttentionScores() {
   OpDef op;
@@ -363,6 +402,7 @@ constexpr OpDef AttentionValues() {
   op.name = "attention_values";
   op.meaning = "f32[T,H*D] = p f32[T,H,S] times the values of its sequence";
   op.operands = kValueOperands;
+  op.attributes = kValuesAttributes;
   op.primitive = true;
   op.infer = InferValues;
   op.reference = RunValues;
@@ -389,6 +429,9 @@ constexpr OpDef Attention() {
 
 absl::Span<const AttributeSchema> AttentionAttributes::Schema() {
   return kAttentionAttributes;
+}
+absl::Span<const AttributeSchema> ValuesAttributes::Schema() {
+  return kValuesAttributes;
 }
 
 constexpr OpDef kAttentionScoresOp = AttentionScores();

@@ -74,12 +74,25 @@ struct AttentionAttributes {
   // Positions come in chunks of so many, from 0 on, and a row sees those of its
   // own; 0: all.
   int64_t chunk = 0;
+  int64_t value_dim = 0;  // attention: as ValuesAttributes
   // Above 0: scores of a row at position p are multiplied by 1 + temperature *
   // ln(1 + floor((p + temperature_offset) / temperature_period)), before a cap
   // (Llama 4, Ministral 3).
   double temperature = 0;
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// attention_values (attention.cc)
+struct ValuesAttributes {
+  int64_t value_dim = 0;  // numbers of a key that are its value; 0: all
+  static absl::Span<const AttributeSchema> Schema();
+};
+
+// head_matmul, concat_heads (heads.cc)
+struct HeadAttributes {
+  int64_t heads = 1;
   static absl::Span<const AttributeSchema> Schema();
 };
 
@@ -157,7 +170,7 @@ struct FusedExpertMatmulAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
-// slice_rows (weights.cc)
+// slice_rows, transpose_rows (weights.cc)
 struct SliceRowsAttributes {
   int64_t parts = 1;
   int64_t begin = 0;

@@ -93,8 +93,18 @@ ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
 }
 
 ValueId GraphBuilder::AttentionValues(ValueId probabilities, ValueId values,
-                                      ValueId positions, ValueId sequence) {
-  return Node(kAttentionValuesOp, {probabilities, values, positions, sequence});
+                                      ValueId positions, ValueId sequence,
+                                      int64_t value_dim) {
+  return Node(kAttentionValuesOp, {probabilities, values, positions, sequence},
+              ValuesAttributes{value_dim});
+}
+
+ValueId GraphBuilder::HeadMatmul(ValueId x, ValueId weight, int64_t heads) {
+  return Node(kHeadMatmulOp, {x, weight}, HeadAttributes{heads});
+}
+
+ValueId GraphBuilder::ConcatHeads(ValueId a, ValueId b, int64_t heads) {
+  return Node(kConcatHeadsOp, {a, b}, HeadAttributes{heads});
 }
 
 ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {
@@ -110,6 +120,12 @@ ValueId GraphBuilder::Sigmoid(ValueId x) { return Node(kSigmoidOp, {x}); }
 ValueId GraphBuilder::SliceRows(ValueId weight, int64_t parts, int64_t begin,
                                 int64_t size) {
   return Node(kSliceRowsOp, {weight}, SliceRowsAttributes{parts, begin, size});
+}
+
+ValueId GraphBuilder::TransposeRows(ValueId weight, int64_t parts,
+                                    int64_t begin, int64_t size) {
+  return Node(kTransposeRowsOp, {weight},
+              SliceRowsAttributes{parts, begin, size});
 }
 
 ValueId GraphBuilder::ExpertAdd(ValueId x, ValueId bias, ValueId ids,

@@ -78,8 +78,15 @@ class GraphBuilder {
                           ValueId sequence, const AttentionOptions& options);
   // `sinks` (a number more for each head, gone from the result) may be kNone.
   ValueId Softmax(ValueId x, ValueId sinks = kNone);
+  // `value_dim` of keys that are values too; 0: all of each.
   ValueId AttentionValues(ValueId probabilities, ValueId values,
-                          ValueId positions, ValueId sequence);
+                          ValueId positions, ValueId sequence,
+                          int64_t value_dim = 0);
+  // Each of `heads` equal parts of a row times its own matrix, which stand one
+  // below the other in `weight`.
+  ValueId HeadMatmul(ValueId x, ValueId weight, int64_t heads);
+  // Each head of a, then of b.
+  ValueId ConcatHeads(ValueId a, ValueId b, int64_t heads = 1);
   ValueId TakeRows(ValueId x, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
@@ -97,6 +104,9 @@ class GraphBuilder {
                         ValueId dt, ValueId a, ValueId d, const RowsOf& rows);
   // Of a weight: rows begin .. begin + size - 1 of each of its equal parts.
   ValueId SliceRows(ValueId weight, int64_t parts, int64_t begin, int64_t size);
+  // The same rows, each part transposed.
+  ValueId TransposeRows(ValueId weight, int64_t parts, int64_t begin,
+                        int64_t size);
   // See experts.h; `bias` may be kNone.
   Chosen TopK(ValueId x, ValueId bias, const TopKAttributes& options);
   ValueId ExpertAdd(ValueId x, ValueId bias, ValueId ids, int64_t experts);

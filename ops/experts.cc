@@ -503,7 +503,7 @@ bool IsExpertMatmul(const Node& node) {
 }
 
 bool IsProduct(const Node& node) {
-  return IsMatmul(node) || IsExpertMatmul(node);
+  return IsMatmul(node) || IsExpertMatmul(node) || node.Is(kHeadMatmulOp);
 }
 
 ExpertParts ExpertPartsOf(const Graph& graph, const Node& node) {

@@ -62,6 +62,10 @@ std::optional<KvType> FindKvType(DType dtype) {
 
 KvType KvTypeOf(DType dtype) { return FindKvType(dtype).value(); }
 
+int64_t ValueDim(const ValueType& state, int64_t value_dim) {
+  return value_dim > 0 ? value_dim : state.shape[2].value;
+}
+
 KvState StateOf(const ValueType& type, uint8_t* data,
                 const std::vector<int32_t>& page_table) {
   if (type.shape[0] != Dim::Context()) {

@@ -24,6 +24,10 @@ DType DTypeOf(KvType type);
 std::optional<KvType> FindKvType(DType dtype);
 // Requires a cache's type.
 KvType KvTypeOf(DType dtype);
+// Numbers of a value of a head in a state: all, or with `value_dim` above 0 the
+// first so many.
+int64_t ValueDim(const ValueType& state, int64_t value_dim);
+
 // A state of one sequence in the memory at `data`, of StorageBytes: its pages
 // by the table, which must outlive what is returned.
 KvState StateOf(const ValueType& type, uint8_t* data,

@@ -17,6 +17,15 @@ class WeightSource {
   void AddSlice(const ValueType& type, const uint8_t* data, int64_t parts,
                 int64_t begin, int64_t size);
 
+  // The columns of such rows of each part as rows (transpose_rows): made when
+  // they are packed, beside which nothing else is added.
+  void SetTransposed(const ValueType& type, const uint8_t* data, int64_t parts,
+                     int64_t begin, int64_t size);
+  // The type of a weight of `type` whose rows are turned into columns.
+  // Quantised types have blocks along rows: of these the numbers are kept in
+  // F16.
+  static DType TransposedType(DType type);
+
   // Takes 16 rows of each of the two halves in turn from now on.
   void Interleave();
 
@@ -29,6 +38,15 @@ class WeightSource {
  private:
   void AddRows(const uint8_t* data, int64_t rows);
 
+  // The rows of SetTransposed, in their type.
+  std::vector<uint8_t> TransposedRows() const;
+
+  struct Transposed {
+    ValueType type;
+    const uint8_t* data = nullptr;  // null: there is none
+    int64_t parts, begin, size;
+  };
+  Transposed transposed_;
   struct Part {
     int64_t first_row;
     const uint8_t* data;

@@ -1,6 +1,6 @@
-// slice_rows, concat_rows, interleave_rows and pack_weight: weights made of
-// weights. Folded at compile time; left in a graph (with pack-weights switched
-// off) they run in every step, slowly.
+// slice_rows, transpose_rows, concat_rows, interleave_rows and pack_weight:
+// weights made of weights. Folded at compile time; left in a graph (with
+// pack-weights switched off) they run in every step, slowly.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -72,7 +72,7 @@ absl::StatusOr<Types> InferSliceRows(const Graph& graph, const Node& node) {
   if (rows % slice.parts != 0 || slice.begin > rows / slice.parts ||
       slice.size > rows / slice.parts - slice.begin) {
     return absl::InvalidArgumentError(
-        absl::StrCat("slice_rows cannot take rows ", slice.begin, " to ",
+        absl::StrCat(node.op->name, " cannot take rows ", slice.begin, " to ",
                      slice.begin + slice.size - 1, " of each of ", slice.parts,
                      " equal parts of ", type.ToString()));
   }
@@ -80,6 +80,21 @@ absl::StatusOr<Types> InferSliceRows(const Graph& graph, const Node& node) {
   if (type.shape.rank() == 2) shape.Append(type.shape[1]);
   type.shape = shape;
   return Types{type};
+}
+
+absl::StatusOr<Types> InferTransposeRows(const Graph& graph, const Node& node) {
+  absl::StatusOr<Types> types = InferSliceRows(graph, node);
+  if (!types.ok()) return types;
+  ValueType& type = (*types)[0];
+  const auto slice = node.attributes.As<SliceRowsAttributes>();
+  if (type.shape.rank() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transpose_rows wants a matrix, found ", type.ToString()));
+  }
+  type.shape = Shape{Dim::Number(slice.parts * type.shape[1].value),
+                     Dim::Number(slice.size)};
+  type.dtype = WeightSource::TransposedType(type.dtype);
+  return types;
 }
 
 absl::StatusOr<Types> InferPack(const Graph& graph, const Node& node) {
@@ -101,9 +116,13 @@ void RunWeightOp(const ReferenceCall& call) {
   for (size_t i = 0; i < call.node.inputs.size(); ++i) {
     const ValueType& type = call.input_type(static_cast<int>(i));
     const auto* data = static_cast<const uint8_t*>(call.inputs[i].data);
-    if (call.node.Is(kSliceRowsOp)) {
+    if (call.node.Is(kSliceRowsOp) || call.node.Is(kTransposeRowsOp)) {
       const auto slice = call.attributes<SliceRowsAttributes>();
-      source.AddSlice(type, data, slice.parts, slice.begin, slice.size);
+      if (call.node.Is(kSliceRowsOp)) {
+        source.AddSlice(type, data, slice.parts, slice.begin, slice.size);
+      } else {
+        source.SetTransposed(type, data, slice.parts, slice.begin, slice.size);
+      }
     } else {
       source.Add(type, data);
     }
@@ -150,6 +169,16 @@ constexpr OpDef SliceRows() {
   return op;
 }
 
+constexpr OpDef TransposeRows() {
+  OpDef op = SliceRows();
+  op.name = "transpose_rows";
+  op.meaning =
+      "[parts*K,size]: some rows of each of the equal parts of a weight [N,K], "
+      "each part transposed; quantised types become f16";
+  op.infer = InferTransposeRows;
+  return op;
+}
+
 constexpr OpDef InterleaveRows() {
   OpDef op = ConcatRows();
   op.name = "interleave_rows";
@@ -181,6 +210,7 @@ absl::Span<const AttributeSchema> PackWeightAttributes::Schema() {
 }
 
 constexpr OpDef kSliceRowsOp = SliceRows();
+constexpr OpDef kTransposeRowsOp = TransposeRows();
 constexpr OpDef kConcatRowsOp = ConcatRows();
 constexpr OpDef kInterleaveRowsOp = InterleaveRows();
 constexpr OpDef kPackWeightOp = PackWeight();

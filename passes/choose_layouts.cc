@@ -42,6 +42,7 @@ bool IsConstant(const Graph& graph, ValueId value) {
   return graph.IsWeight(value) ||
          graph.ProducerOf(value, kConcatRowsOp) != kNone ||
          graph.ProducerOf(value, kSliceRowsOp) != kNone ||
+         graph.ProducerOf(value, kTransposeRowsOp) != kNone ||
          graph.ProducerOf(value, kInterleaveRowsOp) != kNone;
 }
 

@@ -10,7 +10,7 @@
 //
 // The sums are the same but taken page by page, so logits move by rounding.
 // Keys are now read where the values are: not when they were written anew in
-// between.
+// between. They may be one state (value_dim), which is then read for both.
 #include "ops/op_table.h"
 #include "ops/ops.h"
 #include "passes/match.h"
@@ -51,7 +51,10 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
       return;
     }
     Node& attention = graph.node(id);
-    attention.Become(kAttentionOp, graph.node(scores).attributes);
+    auto attributes = graph.node(scores).attributes.As<AttentionAttributes>();
+    attributes.value_dim =
+        attention.attributes.As<ValuesAttributes>().value_dim;
+    attention.Become(kAttentionOp, attributes);
     attention.inputs = {q, keys, values, positions, sequence};
     const std::vector<ValueId>& operands = graph.node(softmax).inputs;
     if (operands.size() > 1) attention.inputs.push_back(operands[1]);

@@ -5,6 +5,20 @@
 #include "passes/insert_before.h"
 
 namespace weft {
+namespace {
+
+// The product's weight, where the node `first` can read it: rows that are taken
+// of a weight may be taken only later.
+ValueId WeightBefore(Graph& graph, NodeId first, const Product& product) {
+  const ValueId weight = graph.node(product.matmul).inputs[1];
+  const Node* rows = graph.Producer(weight);
+  if (rows == nullptr) return weight;
+  const Node copy = *rows;
+  return InsertBefore(graph, first,
+                      Node(*copy.op, copy.inputs, copy.attributes, copy.name));
+}
+
+}  // namespace
 
 void JoinProducts(Graph& graph, const std::vector<Product>& products,
                   const std::string& name) {
@@ -12,7 +26,7 @@ void JoinProducts(Graph& graph, const std::vector<Product>& products,
   Node weights(kConcatRowsOp, {}, {}, name);
   Node biases(kConcatRowsOp, {}, {}, name + ".bias");
   for (const Product& product : products) {
-    weights.inputs.push_back(graph.node(product.matmul).inputs[1]);
+    weights.inputs.push_back(WeightBefore(graph, first, product));
     biases.inputs.push_back(product.bias);
   }
   const ValueId x = graph.node(first).inputs[0];

@@ -22,7 +22,8 @@ namespace {
 bool IsWeightOp(const Node* node) {
   return node != nullptr &&
          (node->Is(kPackWeightOp) || node->Is(kConcatRowsOp) ||
-          node->Is(kInterleaveRowsOp) || node->Is(kSliceRowsOp));
+          node->Is(kInterleaveRowsOp) || node->Is(kSliceRowsOp) ||
+          node->Is(kTransposeRowsOp));
 }
 
 // The sources of a weight made by these ops; false when they are not constant.
@@ -39,21 +40,27 @@ bool Collect(const Graph& graph, ValueId value, WeightSource* source,
   }
   const Node* producer = graph.Producer(value);
   if (!IsWeightOp(producer)) return false;
-  if (producer->Is(kSliceRowsOp)) {
+  if (producer->Is(kSliceRowsOp) || producer->Is(kTransposeRowsOp)) {
     const ValueId whole = producer->inputs[0];
     if (!graph.IsWeight(whole)) return false;
     const Value& weight = graph.value(whole);
     if (weight.data.bytes.empty()) return false;
     const auto slice = producer->attributes.As<SliceRowsAttributes>();
-    source->AddSlice(weight.type, weight.data.bytes.data(), slice.parts,
-                     slice.begin, slice.size);
+    const uint8_t* data = weight.data.bytes.data();
+    if (producer->Is(kSliceRowsOp)) {
+      source->AddSlice(weight.type, data, slice.parts, slice.begin, slice.size);
+    } else {
+      source->SetTransposed(weight.type, data, slice.parts, slice.begin,
+                            slice.size);
+    }
     parts->push_back(weight.data);
     return true;
   }
   for (ValueId input : producer->inputs) {
-    // A source interleaves all of its rows or none.
+    // A source interleaves or transposes all of its rows or none.
     if (!producer->Is(kPackWeightOp) &&
-        graph.ProducerOf(input, kInterleaveRowsOp) != kNone) {
+        (graph.ProducerOf(input, kInterleaveRowsOp) != kNone ||
+         graph.ProducerOf(input, kTransposeRowsOp) != kNone)) {
       return false;
     }
     if (!Collect(graph, input, source, parts)) return false;

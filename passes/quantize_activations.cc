@@ -16,7 +16,10 @@ absl::Status QuantizeActivations(Graph& graph, const PassOptions&) {
   const std::vector<NodeId> order = graph.order();
   for (NodeId id : order) {
     const Node& node = graph.node(id);
-    if (!node.Is(kMatmulOp) && !node.Is(kExpertMatmulOp)) continue;
+    if (!node.Is(kMatmulOp) && !node.Is(kExpertMatmulOp) &&
+        !node.Is(kHeadMatmulOp)) {
+      continue;
+    }
     const ValueId x = graph.node(id).inputs[0];
     const ValueType& type = graph.value(x).type;
     const ValueType& weight = graph.value(graph.node(id).inputs[1]).type;

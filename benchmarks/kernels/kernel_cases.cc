@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-// Holes: $D columns, $N inner, $H heads, $G KV heads, $E head_dim, $Q and $K
-// columns of queries and keys, $TYPE, $LAYOUT, $OP the row's op. The last line
-// is the node.
+// Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV
+// heads, $E head_dim, $Q and $K columns of queries and keys, $V of each key as
+// a value, $TYPE, $LAYOUT, $OP the row's op. The last line is the node.
 struct Template {
   const char* variant;  // of the op, where there is more than one
   const char* sources;
@@ -33,6 +33,9 @@ constexpr char kExperts[] =
     "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n%x = input x f32[T,$D]\n"
     "%router = input router f32[T,2]\n"
     "%1, %2 = top_k(%router) k=1 normalize=0 i32[T,1], f32[T,1]\n";
+// Two heads.
+constexpr char kHeads[] =
+    "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n%x = input x f32[T,$BOTH]\n";
 constexpr char kBiasedExperts[] =
     "$w = weight $TYPE[$TWICE,$D]$LAYOUT\n$bias = weight f32[$TWICE]\n"
     "%x = input x f32[T,$D]\n%router = input router f32[T,2]\n"
@@ -122,6 +125,12 @@ constexpr Template kTemplates[] = {
     {"", kOfExperts, "%3 = expert_add(%x, $w, %1) experts=2 f32[T,$TWICE]"},
     {"", kOfExperts, "%3 = expert_mul(%x, $w, %1) experts=2 f32[T,$TWICE]"},
     {"", kTwo, "%1 = clamped_gate(%x, %y) limit=0.5 slope=1.5 f32[T,$N]"},
+    {"", kHeads, "%1 = head_matmul(%x, $w) heads=2 f32[T,$TWICE]"},
+    {"", kHeads,
+     "%1 = quantize_rows(%x) q8r[T,$BOTH]\n"
+     "%2 = head_matmul(%1, $w) heads=2 f32[T,$TWICE]"},
+    {"", "%x = input x f32[T,$BOTH]\n%y = input y f32[T,$TWICE]\n",
+     "%1 = concat_heads(%x, %y) heads=2 f32[T,$JOINED]"},
     {"", "%x = input x f32[T,64]\n",
      "%1, %2 = top_k(%x) k=4 normalize=1 i32[T,4], f32[T,4]"},
     {"groups", "$b = weight f32[64]\n%x = input x f32[T,64]\n",
@@ -134,6 +143,9 @@ constexpr Template kTemplates[] = {
     {"", kAttention,
      "%1 = attention(%q, %k, %v, %positions, %sequence) heads=$H scale=0.125 "
      "f32[T,$Q]"},
+    {"latent", kAttention,
+     "%1 = attention(%q, %k, %k, %positions, %sequence) heads=$H scale=0.125 "
+     "value_dim=$V f32[T,$L]"},
     {"sinks", kSinks,
      "%1 = attention(%q, %k, %v, %positions, %sequence, $sinks) heads=$H "
      "scale=0.125 chunk=48 f32[T,$Q]"},
@@ -145,6 +157,9 @@ constexpr Template kTemplates[] = {
      "%1 = softmax(%p, $sinks) f32[T,$H,S]"},
     {"", kAttention,
      "%1 = attention_values(%p, %v, %positions, %sequence) f32[T,$Q]"},
+    {"latent", kAttention,
+     "%1 = attention_values(%p, %k, %positions, %sequence) value_dim=$V "
+     "f32[T,$L]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = rms_norm(%x, $w) eps=1e-05 f32[T,$D]"},
     {"plain", kX, "%1 = rms_norm(%x) eps=1e-05 f32[T,$D]"},
@@ -200,6 +215,8 @@ constexpr Template kTemplates[] = {
      "%sequence) f32[1,16,$N]{matrices}, f32[T,$N]"},
     {"heads", kRope, "%1 = l2_norm(%x) eps=1e-06 heads=$G f32[T,$K]"},
     {"", kWeights, "%1 = slice_rows($w) begin=0 parts=2 size=8 $TYPE[16,$D]"},
+    {"", kWeights,
+     "%1 = transpose_rows($w) begin=0 parts=1 size=8 $TYPE[$D,8]"},
     {"", kWeights, "%1 = concat_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights, "%1 = interleave_rows($w, $other) $TYPE[$TWICE,$D]"},
     {"", kWeights,
@@ -230,6 +247,9 @@ std::string Widened(absl::string_view sources, int64_t around) {
   return text;
 }
 
+// Of keys that are values: less than all of them, where there are more.
+int64_t ValueDimOf(const CaseSizes& s) { return s.head_dim - s.head_dim / 9; }
+
 std::string Fill(const Template& entry, const std::string& op, int64_t tokens,
                  DType type, absl::string_view layout, const CaseSizes& s) {
   const std::string text = absl::StrCat(
@@ -243,6 +263,10 @@ std::string Fill(const Template& entry, const std::string& op, int64_t tokens,
              {"$N", absl::StrCat(s.inner)},
              {"$HALF", absl::StrCat(s.inner / 2)},
              {"$TWICE", absl::StrCat(s.inner * 2)},
+             {"$BOTH", absl::StrCat(s.columns * 2)},
+             {"$JOINED", absl::StrCat((s.columns + s.inner) * 2)},
+             {"$V", absl::StrCat(ValueDimOf(s))},
+             {"$L", absl::StrCat(s.heads * ValueDimOf(s))},
              {"$H", absl::StrCat(s.heads)},
              {"$G", absl::StrCat(s.kv_heads)},
              {"$E", absl::StrCat(s.head_dim)},

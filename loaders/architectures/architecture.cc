@@ -115,6 +115,26 @@ ValueId ModelBuilder::OptionalMatrix(const std::string& name, int64_t rows,
   return AddMatrix(name, **tensor);
 }
 
+ValueId ModelBuilder::HeadMatrix(const std::string& name, int64_t heads,
+                                 int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Require(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
+  if (!tensor.ok()) {
+    Fail(tensor.status());
+    return kNone;
+  }
+  return AddMatrix(name, **tensor);
+}
+
+ValueId ModelBuilder::OptionalHeadMatrix(const std::string& name, int64_t heads,
+                                         int64_t rows, int64_t columns) {
+  absl::StatusOr<const GgufTensor*> tensor = weights_.Optional(
+      name + ".weight", std::vector<int64_t>{columns, rows, heads});
+  if (!tensor.ok()) Fail(tensor.status());
+  if (!tensor.ok() || *tensor == nullptr) return kNone;
+  return AddMatrix(name, **tensor);
+}
+
 ValueId ModelBuilder::ExpertMatrix(const std::string& name, int64_t experts,
                                    int64_t rows, int64_t columns) {
   const std::string one = absl::StrCat(absl::StripSuffix(name, "_exps"), ".");
@@ -322,13 +342,15 @@ ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
 
 double ModelBuilder::OptionalNumber(const std::string& tensor,
                                     double otherwise) {
-  absl::StatusOr<const GgufTensor*> found =
-      weights_.Optional(tensor, std::vector<int64_t>{1});
-  if (!found.ok()) Fail(found.status());
-  // What is only described has no numbers (loaders/synthesize).
-  if (!found.ok() || *found == nullptr || (*found)->data.empty()) {
+  const std::vector<int64_t> dims = {1};
+  absl::StatusOr<const GgufTensor*> found = weights_.Optional(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
     return otherwise;
   }
+  CheckAllOrNone(tensor, dims, *found != nullptr);
+  // What is only described has no numbers (loaders/synthesize).
+  if (*found == nullptr || (*found)->data.empty()) return otherwise;
   float number;
   DequantizeRow((*found)->type, (*found)->data.data(), &number, 1);
   return number;
@@ -503,6 +525,9 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   graph.name = name;
   graph.bounds = {options.tokens, options.tokens, context};
   WeightReader tensors(file);
+  for (int64_t i = 0; i < config.next_token_blocks; ++i) {
+    tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
+  }
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
   architecture->build(builder);
   WEFT_RETURN_IF_ERROR(builder.Finish());

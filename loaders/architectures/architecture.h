@@ -59,6 +59,12 @@ class ModelBuilder : public GraphBuilder {
   // kNone when the file does not have it.
   ValueId OptionalMatrix(const std::string& name, int64_t rows,
                          int64_t columns);
+  // The matrices of all heads, one below the other, of the three-dimensional
+  // tensor `name`.weight; where the file has it, or always.
+  ValueId OptionalHeadMatrix(const std::string& name, int64_t heads,
+                             int64_t rows, int64_t columns);
+  ValueId HeadMatrix(const std::string& name, int64_t heads, int64_t rows,
+                     int64_t columns);
   // The matrices of all experts, one below the other, of the three-dimensional
   // tensor `name`.weight; or, as files of 2023 have them, of a tensor for each:
   // "blk.0.ffn_up.3.weight" for the fourth of "blk.0.ffn_up_exps".
@@ -87,7 +93,7 @@ class ModelBuilder : public GraphBuilder {
   // described, it has no other than what is always asked for.
   bool HasTensor(const std::string& tensor) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
-  // the file does not have it.
+  // the file does not have it, as OptionalVector.
   double OptionalNumber(const std::string& tensor, double otherwise);
   // A tensor of these dimensions, where the file has it, is not read.
   void Ignore(const std::string& tensor, std::vector<int64_t> dims);
@@ -126,11 +132,10 @@ class ModelBuilder : public GraphBuilder {
   // decoding does not pass through it.
   void LeaveOut(int64_t block);
 
-  // An error that only the builder sees; the first one counts.
-  void Fail(absl::Status status);
-
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
+  // What is wrong with the model; the first is what Finish returns.
+  void Fail(absl::Status status);
   // First error of building or of reading weights, or a tensor nobody used.
   absl::Status Finish();
 

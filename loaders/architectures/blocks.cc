@@ -11,8 +11,12 @@ std::string BlockPrefix(int64_t block) {
 }
 
 ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x) {
-  const ValueId weight =
-      m.Vector(name + ".weight", {m.config.embedding_length});
+  return RmsNorm(m, name, x, m.config.embedding_length);
+}
+
+ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                int64_t columns) {
+  const ValueId weight = m.Vector(name + ".weight", {columns});
   m.Name(name);
   return m.RmsNorm(x, weight, AsWritten(m.config.norm_epsilon));
 }

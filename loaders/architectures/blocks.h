@@ -17,6 +17,9 @@ std::string BlockPrefix(int64_t block);
 // `name`.weight, and for LayerNorm `name`.bias, over whole rows of x, which
 // have embedding_length columns.
 ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x);
+// Of rows of so many columns.
+ValueId RmsNorm(ModelBuilder& m, const std::string& name, ValueId x,
+                int64_t columns);
 ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
                   Bias bias = Bias::kRequired);
 

@@ -114,21 +114,27 @@ std::vector<absl::string_view> ExpertKeys() {
           "leading_dense_block_count"};
 }
 
+Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
+                      const ExpertOptions& options) {
+  const ValueId logits =
+      m.Linear(block + "ffn_gate_inp", x, m.config.expert_count,
+               m.config.embedding_length);
+  m.Name(block + "ffn_router");
+  return ChooseExperts(m, block, logits, options);
+}
+
 ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
                 const ExpertOptions& options) {
   const ModelConfig& c = m.config;
-  const int64_t n = c.expert_count;
   const int64_t d = c.embedding_length;
   const int64_t f = c.expert_feed_forward_length;
   const std::string gate_name = block + "ffn_gate_exps";
   const std::string up_name = block + "ffn_up_exps";
   const std::string down_name = block + "ffn_down_exps";
 
-  const ValueId logits =
-      m.Linear(block + "ffn_gate_inp",
-               options.router_input == kNone ? x : options.router_input, n, d);
-  m.Name(block + "ffn_router");
-  const Chosen chosen = ChooseExperts(m, block, logits, options);
+  const Chosen chosen = RouteToExperts(
+      m, block, options.router_input == kNone ? x : options.router_input,
+      options);
   if (options.weights_on_input) x = m.WeightedSum(x, chosen.weights);
 
   ExpertWeights gate, up;

@@ -63,6 +63,11 @@ ExpertOptions ExpertsOf(const ModelConfig& config);
 // The keys behind that, and behind ModelConfig::HasExperts.
 std::vector<absl::string_view> ExpertKeys();
 
+// Which experts each row of x goes to, for families whose experts are
+// otherwise: ffn_gate_inp and exp_probs_b.
+Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
+                      const ExpertOptions& options);
+
 // Of each row of x, config.expert_used_count experts. Tensors: `block` +
 // ffn_gate_inp, ffn_gate_exps, ffn_up_exps, ffn_down_exps and those above.
 // Requires config.expert_count > 0.

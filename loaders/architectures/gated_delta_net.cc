@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "loaders/architectures/blocks.h"
+#include "loaders/architectures/experts.h"
 #include "loaders/architectures/recurrent.h"
 
 namespace weft {
@@ -121,6 +122,26 @@ ModelTraits DeltaNetTraits() {
   traits.keys = SsmKeys();
   traits.keys.push_back({kInterval, 1, 1 << 16, 4});
   traits.keys.push_back({kPredictedLayers, 0, 1 << 10, 0});
+  return traits;
+}
+
+ValueId ExpertsAndGatedOne(ModelBuilder& m, int64_t block, ValueId x) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  ExpertOptions options = ExpertsOf(c);
+  options.normalize = true;
+  const ValueId chosen = Experts(m, blk, x, options);
+  const int64_t width =
+      options.shared_width > 0 ? options.shared_width : c.feed_forward_length;
+  const ValueId shared =
+      SharedExperts(m, blk, x, width, Activation::kSilu, /*gated=*/true);
+  m.Name(blk + "ffn_all_experts");
+  return m.Add(chosen, shared);
+}
+
+ModelTraits WithExperts(ModelTraits traits) {
+  for (absl::string_view key : ExpertKeys()) traits.handled_keys.push_back(key);
+  traits.experts_share_length = true;
   return traits;
 }
 

@@ -27,4 +27,9 @@ void BuildDeltaNetModel(ModelBuilder& m, const DeltaNetFamily& family);
 
 ModelTraits DeltaNetTraits();
 
+// The feed-forward network of those with experts: the likeliest, their weights
+// made to sum to 1, and one that all tokens go through, with a gate of its own.
+ValueId ExpertsAndGatedOne(ModelBuilder& m, int64_t block, ValueId x);
+ModelTraits WithExperts(ModelTraits traits);
+
 }  // namespace weft

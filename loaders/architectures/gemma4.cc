@@ -12,11 +12,16 @@
 // each block; rows of it are read where the file is mapped. Their last blocks
 // write no keys and values of their own: they read those of the last block of
 // their kind, with a window or without, that does.
+//
+// 26B-A4B has experts beside the network of each block. Their router reads x as
+// it is between attention and network, normalised, times a vector and divided
+// by the root of its length; norms stand before the experts, behind each of the
+// two, and behind their sum.
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
+#include "loaders/architectures/experts.h"
 
 namespace weft {
 namespace {
@@ -66,9 +71,19 @@ ValueId AddTokensOfBlock(ModelBuilder& m, int64_t block, ValueId per_block,
                   x);
 }
 
+// Whether values of blocks without a window are their keys: all of these blocks
+// have a matrix for values, or none.
+bool ValuesAreKeys(const ModelBuilder& m) {
+  for (int64_t block = 0; block < m.config.block_count; ++block) {
+    if (m.config.Slides(block)) continue;
+    return !m.HasTensor(BlockPrefix(block) + "attn_v.weight");
+  }
+  return false;
+}
+
 // Keys, and values or what stands for them, of the norm x.
 Cache OwnCache(ModelBuilder& m, int64_t block, ValueId x,
-               const RopeOptions& rope) {
+               const RopeOptions& rope, bool values_are_keys) {
   const ModelConfig& c = m.config;
   const ModelConfig::PerBlock& b = c.Block(block);
   const std::string blk = BlockPrefix(block);
@@ -76,8 +91,7 @@ Cache OwnCache(ModelBuilder& m, int64_t block, ValueId x,
   const int64_t values = b.head_count_kv * b.value_length;
   Heads heads;
   heads.k = heads.v = m.Linear(blk + "attn_k", x, keys, c.embedding_length);
-  if (c.Slides(block) ||
-      m.OptionalMatrix(blk + "attn_v", values, c.embedding_length) != kNone) {
+  if (!values_are_keys) {
     heads.v = m.Linear(blk + "attn_v", x, values, c.embedding_length);
   }
   heads.k = NormByHead(m, blk + "attn_k_norm", heads.k, b.head_count_kv,
@@ -100,6 +114,27 @@ void IgnoreOwnCache(ModelBuilder& m, int64_t block) {
   m.Ignore(blk + "attn_k_norm.weight", {b.key_length});
 }
 
+ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = c.embedding_length;
+  const ValueId fed = GatedFeedForward(
+      m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
+  if (c.expert_count == 0) return fed;
+  const ValueId scale = m.Vector(blk + "ffn_gate_inp.scale", {d});
+  m.Name(blk + "ffn_gate_inp_norm");
+  ExpertOptions options;
+  options.router_input =
+      m.Scale(m.RmsNorm(x, scale, AsWritten(c.norm_epsilon)), 1 / std::sqrt(d));
+  options.normalize = true;
+  options.activation = Activation::kGeluTanh;
+  const ValueId chosen =
+      Experts(m, blk, RmsNorm(m, blk + "pre_ffw_norm_2", x), options);
+  m.Name(blk + "ffn_all");
+  return m.Add(RmsNorm(m, blk + "post_ffw_norm_1", fed),
+               RmsNorm(m, blk + "post_ffw_norm_2", chosen));
+}
+
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions global = m.RopeOf(RopeStyle::kHalves);
@@ -109,6 +144,7 @@ void Build(ModelBuilder& m) {
   AttentionOptions attention;
   const int64_t own_blocks = c.block_count - Count(c, kSharing);
   Cache last[2] = {{kNone, kNone}, {kNone, kNone}};  // by kind of block
+  const bool values_are_keys = ValuesAreKeys(m);
 
   ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
   const ValueId per_block = TokensPerBlock(m, x);
@@ -131,15 +167,15 @@ void Build(ModelBuilder& m) {
     m.Name(blk + "rope_q");
     q = m.Rope(q, m.positions, rope);
     if (block < own_blocks || last[slides].keys == kNone) {
-      last[slides] = OwnCache(m, block, normed, rope);
+      last[slides] =
+          OwnCache(m, block, normed, rope, !slides && values_are_keys);
     } else {
       IgnoreOwnCache(m, block);
     }
     const ValueId attended = Attend(m, block, q, last[slides], attention);
     x = Residual(m, blk + "attn_residual",
                  RmsNorm(m, blk + "post_attention_norm", attended), x);
-    const ValueId fed = GatedFeedForward(
-        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
+    const ValueId fed = FeedForward(m, block, x);
     x = Residual(m, blk + "ffn_residual",
                  RmsNorm(m, blk + "post_ffw_norm", fed), x);
     if (per_block != kNone) x = AddTokensOfBlock(m, block, per_block, x);
@@ -154,7 +190,7 @@ void Build(ModelBuilder& m) {
 
 ModelTraits Traits() {
   ModelTraits traits;
-  traits.handled_keys = {"attention.sliding_window"};
+  traits.handled_keys = {"attention.sliding_window", "expert_count"};
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
   traits.keys = {{kLogitCap, 0, 1e6, 30},

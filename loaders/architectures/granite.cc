@@ -4,6 +4,7 @@
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
+#include "loaders/architectures/recurrent.h"
 
 namespace weft {
 namespace {
@@ -33,12 +34,17 @@ void Build(ModelBuilder& m) {
   ValueId x = ScaleBy(m, kEmbeddingScale, EmbedTokens(m));
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    const Heads heads =
-        SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
-    const ValueId attended = CachedAttention(
-        m, block, rotates ? RotateHeads(m, block, heads, rope) : heads,
-        attention);
-    x = Residual(m, blk + "attn_residual", ScaleBy(m, kResidualScale, attended),
+    const ValueId normed = RmsNorm(m, blk + "attn_norm", x);
+    ValueId mixed;
+    if (c.Block(block).head_count_kv == 0) {
+      mixed = Mamba2Mixer(m, block, normed);
+    } else {
+      const Heads heads = SeparateHeads(m, block, normed);
+      mixed = CachedAttention(
+          m, block, rotates ? RotateHeads(m, block, heads, rope) : heads,
+          attention);
+    }
+    x = Residual(m, blk + "attn_residual", ScaleBy(m, kResidualScale, mixed),
                  x);
     const ValueId fed = FeedForwardOrExperts(
         m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
@@ -68,9 +74,19 @@ ModelTraits MixtureTraits() {
   return traits;
 }
 
+// Granite 4.0 H and Bamba (IBM 2025): most blocks have a Mamba 2 mixer in place
+// of attention.
+ModelTraits HybridTraits() {
+  ModelTraits traits = MixtureTraits();
+  traits.blocks_without_attention = true;
+  for (const ModelKey& key : SsmKeys()) traits.keys.push_back(key);
+  return traits;
+}
+
 }  // namespace
 
 const Architecture kGranite = {"granite", Traits(), Build};
 const Architecture kGraniteMoe = {"granitemoe", MixtureTraits(), Build};
+const Architecture kGraniteHybrid = {"granitehybrid", HybridTraits(), Build};
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/attention/attention_kernels.h"
 #include "ops/kernels/experts/expert_kernels.h"
+#include "ops/kernels/heads/head_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
 #include "ops/kernels/recurrent/recurrent_kernels.h"
 #include "ops/kernels/reference_kernels.h"
@@ -72,6 +73,7 @@ class Table {
   Table() {
     AddMatmulKernels(&rows_);
     AddExpertKernels(&rows_);
+    AddHeadKernels(&rows_);
     AddAttentionKernels(&rows_);
     AddRowKernels(&rows_);
     AddRecurrentKernels(&rows_);

@@ -14,7 +14,7 @@ constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16,
                                KvType::kQ8_0};
 
 // Heads longer than this are refused: kernels keep one head on the stack.
-constexpr int kMaxHeadDim = 512;
+constexpr int kMaxHeadDim = 576;
 
 // Bytes of one value, without the scales of kQ8_0.
 static constexpr int KvElementBytes(KvType type) {

@@ -130,6 +130,35 @@ WEFT_INLINE Native NativeWidenI8(const void* p) {
 
 #endif
 
+// Of each two rows that are kStep apart, the second's first half of every 2
+// kStep lanes for the first's second half.
+template <int kStep>
+WEFT_INLINE void ExchangeLanes(Native* rows) {
+  typedef int32_t Lanes __attribute__((vector_size(sizeof(Native))));
+  Lanes first = {}, second = {};
+#pragma GCC unroll 16
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const bool upper = (lane & kStep) != 0;
+    first[lane] = upper ? kLanes + lane - kStep : lane;
+    second[lane] = upper ? kLanes + lane : lane + kStep;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & kStep) != 0) continue;
+    const Native a = rows[i], b = rows[i + kStep];
+    rows[i] = __builtin_shuffle(a, b, first);
+    rows[i + kStep] = __builtin_shuffle(a, b, second);
+  }
+}
+
+// Lane j of row i and lane i of row j, of kLanes rows, change places.
+WEFT_INLINE void NativeTranspose(Native* rows) {
+  ExchangeLanes<1>(rows);
+  ExchangeLanes<2>(rows);
+  if constexpr (kLanes > 4) ExchangeLanes<4>(rows);
+  if constexpr (kLanes > 8) ExchangeLanes<8>(rows);
+}
+
 #if defined(__aarch64__)
 
 // The scalar F16 at p.

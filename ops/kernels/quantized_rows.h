@@ -67,6 +67,15 @@ WEFT_INLINE QuantizedBlock QuantizedBlockAt(void* base, int64_t rows,
           i + r, i + tile_rows + r};
 }
 
+WEFT_INLINE void CopyQuantizedBlock(const QuantizedBlock& from,
+                                    const QuantizedBlock& to) {
+  memcpy(to.q, from.q, 32);
+  *to.scale = *from.scale;
+  *to.scaled_sum = *from.scaled_sum;
+  *to.sum_low = *from.sum_low;
+  *to.sum_high = *from.sum_high;
+}
+
 // Quantises 32 floats. The definition above, and the only code that does it.
 WEFT_INLINE void QuantizeBlock(F32x16 low, F32x16 high, QuantizedBlock out) {
   // Without the sign, floats order as their bits do, infinity and then NaN

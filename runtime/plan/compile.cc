@@ -16,6 +16,7 @@
 #include "passes/passes.h"
 #include "passes/pipeline.h"
 #include "runtime/machine/arena.h"
+#include "runtime/plan/large_tables.h"
 #include "runtime/plan/verify_plan.h"
 
 namespace weft {
@@ -33,7 +34,8 @@ void TakePlainKernels(Graph& graph, const PassOptions& options) {
 }
 
 // Brings what stays in the model file, such as an embedding table, into memory
-// front to back: else its rows would come page by page, with the tokens.
+// front to back: else its rows would come page by page, with the tokens. So
+// come those of large tables, without their neighbours.
 void ReadMapped(const Graph& graph) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (ValueId id = 0; id < graph.value_count(); ++id) {
@@ -43,7 +45,7 @@ void ReadMapped(const Graph& graph) {
     const uintptr_t begin = first / page * page;
     // Where the system cannot (before Linux 5.14), they come later.
     madvise(reinterpret_cast<void*>(begin), first + data.bytes.size() - begin,
-            MADV_POPULATE_READ);
+            StaysInFile(graph, id) ? MADV_RANDOM : MADV_POPULATE_READ);
   }
 }
 

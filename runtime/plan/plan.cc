@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "ops/heads.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/reference.h"
 #include "ops/storage.h"
 #include "runtime/cache/prefix_cache.h"
+#include "runtime/plan/large_tables.h"
 
 namespace weft {
 namespace {
@@ -73,7 +75,7 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
     const Value& value = last.value(id);
-    if (value.kind != ValueKind::kWeight) continue;
+    if (value.kind != ValueKind::kWeight || StaysInFile(last, id)) continue;
     memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
     ValueType plain = value.type;
     plain.layout.clear();
@@ -100,6 +102,14 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
     }
   }
   memory.kv_per_token = page / kPageTokens;
+  int64_t page_of_heads = page;
+  for (NodeId id : last.order()) {
+    const Node& node = last.node(id);
+    const int64_t bytes = PageBytesOfHeads(last, node);
+    if (bytes == 0) continue;
+    page_of_heads += bytes - KvPageBytes(last.value(node.inputs[1]).type);
+  }
+  memory.kv_per_token_of_heads = page_of_heads / kPageTokens;
   memory.sequences = sequences;
   memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
   if (kv_pages == 0) {

@@ -123,8 +123,11 @@ struct PlanMemory {
   int64_t arena = 0;           // of the largest bucket: one serves all
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence
-  int64_t kv = 0;              // of all pages
-  int64_t slot = 0;            // states by sequence, of one
+  // The same if each head had its own keys and values: more where attention
+  // reads latent rows (ops/heads.h).
+  int64_t kv_per_token_of_heads = 0;
+  int64_t kv = 0;    // of all pages
+  int64_t slot = 0;  // states by sequence, of one
   // Of all sequences, and their checkpoints (engine.h).
   int64_t slots = 0;
   int64_t logits = 0;  // rows that a step may ask for

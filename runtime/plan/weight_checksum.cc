@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/plan/large_tables.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -39,7 +40,7 @@ WeightGuard::WeightGuard(const Plan& plan) {
   const Graph& graph = plan.buckets.front();
   std::map<absl::string_view, absl::Span<const uint8_t>> weights;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (graph.IsWeight(id)) {
+    if (graph.IsWeight(id) && !StaysInFile(graph, id)) {
       weights[graph.value(id).name] = graph.value(id).data.bytes;
     }
   }

@@ -20,7 +20,8 @@ uint64_t WeightChecksum(absl::Span<const uint8_t> bytes);
 // Compares each weight of a plan that came with checksums once, just before it
 // is first read. Reading all of them at load would take longer than the rest of
 // a start; here the pages are about to be read anyway, and what a piece's
-// checksum brought into the caches the kernel finds there.
+// checksum brought into the caches the kernel finds there. Tables that stay in
+// the file (large_tables.h) are not compared: few of their pages are read.
 //
 // One thread at a time. Allocates when made, and for an error's message.
 class WeightGuard {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "loaders/gguf.h"
@@ -375,7 +376,7 @@ class Model {
   }
 
   Row FeedForward(const std::string& blk, const Row& x) {
-    if (Has(blk + "ffn_gate_inp.weight")) return Mixture(blk, x);
+    if (Has(blk + "ffn_gate_inp.weight") && !gemma_) return Mixture(blk, x);
     Row up = Times(blk + "ffn_up", x);
     if (name_ == "gpt2") {
       for (double& e : up) e = Activate(e);
@@ -388,6 +389,33 @@ class Model {
       for (size_t i = 0; i < up.size(); ++i) up[i] *= Activate(gate[i]);
     }
     return Times(blk + "ffn_down", up);
+  }
+
+  // Gemma 4's, beside the network.
+  Row GemmaExperts(const std::string& blk, const Row& x) {
+    Row routed = UnitHeads(x, x.size());
+    const Row& scale = Tensor(blk + "ffn_gate_inp.scale").numbers;
+    for (size_t i = 0; i < routed.size(); ++i) {
+      routed[i] *= scale[i] / std::sqrt(d_);
+    }
+    Row p = Times(blk + "ffn_gate_inp", routed);
+    for (double& e : p) e = std::exp(e);
+    std::vector<size_t> order(p.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return p[a] > p[b]; });
+    order.resize(Key("expert_used_count"));
+    double sum = 0;
+    for (size_t e : order) sum += p[e];
+    const Row normed = Norm(blk + "pre_ffw_norm_2", x);
+    Row result(x.size());
+    for (size_t e : order) {
+      const Row y = Expert(blk, e, normed);
+      const double weight =
+          p[e] / sum * Tensor(blk + "ffn_down_exps.scale").numbers[e];
+      for (size_t i = 0; i < y.size(); ++i) result[i] += weight * y[i];
+    }
+    return result;
   }
 
   // Gate and up of an expert, and what it makes of x.
@@ -564,7 +592,13 @@ class Model {
       if (Has(blk + "ffn_norm.weight")) between = Norm(blk + "ffn_norm", x);
       if (misnamed) between = Norm(blk + "post_attention_norm", x);
       if (name_ == "olmo2" || name_ == "exaone4") between = x;
-      AddTo(&x, blk + "post_ffw_norm", FeedForward(blk, between));
+      Row fed = FeedForward(blk, between);
+      if (Has(blk + "ffn_gate_inp.weight") && gemma_) {
+        fed = Norm(blk + "post_ffw_norm_1", fed);
+        const Row chosen = Norm(blk + "post_ffw_norm_2", GemmaExperts(blk, x));
+        for (size_t i = 0; i < fed.size(); ++i) fed[i] += chosen[i];
+      }
+      AddTo(&x, blk + "post_ffw_norm", fed);
       AddToken(block, told, &x);
       if (Has(blk + "layer_output_scale.weight")) {
         for (double& e : x) {

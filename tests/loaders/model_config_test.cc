@@ -89,6 +89,45 @@ TEST(ModelConfig, ReadsKeysAndDefaults) {
   EXPECT_EQ(config->sliding_window, 0);
 }
 
+TEST(ModelConfig, HeadsOfBlocksWithAWindowMayHaveAnotherLength) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  const auto set = [](GgufWriter* writer) {
+    writer->SetUint32("llama.attention.sliding_window", 128);
+    writer->SetUint32("llama.attention.sliding_window_pattern", 2);
+    writer->SetUint32("llama.attention.key_length", 24);
+    writer->SetUint32("llama.attention.value_length", 20);
+    writer->SetUint32("llama.attention.key_length_swa", 16);
+  };
+  auto config = Read(set, traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->key_length, 24);
+  EXPECT_EQ(config->Block(0).key_length, 16);
+  EXPECT_EQ(config->Block(0).value_length, 20);
+  EXPECT_EQ(config->Block(1).key_length, 24);
+  EXPECT_EQ(config->Block(1).value_length, 20);
+  EXPECT_THAT(ErrorOf(Read(
+                  [&](GgufWriter* writer) {
+                    set(writer);
+                    writer->SetUint32("llama.attention.value_length_swa", 0);
+                  },
+                  traits)),
+              HasSubstr("llama.attention.value_length_swa is 0"));
+}
+
+TEST(ModelConfig, KnowsWhetherRotationHasSections) {
+  for (const int32_t pairs : {0, 2}) {
+    const auto config = Read([&](GgufWriter* writer) {
+      writer->SetInt32s("llama.rope.dimension_sections", {pairs, pairs, 0, 0});
+    });
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->rope_sections, pairs > 0);
+    EXPECT_TRUE(config->warnings.empty());
+  }
+  EXPECT_THAT(ErrorOf(ReadWithUint("llama.rope.dimension_sections", 2)),
+              HasSubstr("llama.rope.dimension_sections"));
+}
+
 TEST(ModelConfig, ReadsWhatTheFileSetsOtherwise) {
   auto config = Read([](GgufWriter* writer) {
     writer->SetUint16("llama.attention.key_length", 24);
@@ -547,6 +586,61 @@ TEST(ModelConfig, AWindowThatNobodyHandlesBoundsTheContext) {
   config = ReadWithUint("llama.attention.sliding_window", 4096);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->context_length, 2048);
+}
+
+TEST(ModelConfig, BlocksThatPredictFurtherTokensAreCountedApart) {
+  const auto read = [](int64_t blocks, bool handled) {
+    ModelTraits traits;
+    if (handled) traits.handled_keys = {kNextTokenBlocks};
+    return Read(
+        [blocks](GgufWriter* w) {
+          w->SetUint32("llama.nextn_predict_layers", blocks);
+        },
+        traits);
+  };
+  const int64_t all = read(0, true)->block_count;
+  const auto config = read(1, true);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->next_token_blocks, 1);
+  EXPECT_EQ(config->block_count, all - 1);
+  EXPECT_EQ(static_cast<int64_t>(config->blocks.size()), all - 1);
+  EXPECT_THAT(ErrorOf(read(all, true)),
+              HasSubstr(absl::StrCat("expected 0 to ", all - 1)));
+  EXPECT_THAT(ErrorOf(read(1, false)), HasSubstr("not supported"));
+}
+
+TEST(ModelConfig, AnArchitectureMayRequireAKeyOfItsOwn) {
+  ModelTraits traits;
+  traits.keys = {{"attention.kv_lora_rank", 1, 64, 0, true}};
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter*) {}, traits)),
+              AllOf(HasSubstr("llama.attention.kv_lora_rank"),
+                    HasSubstr("a number from 1 to 64")));
+  const auto config = Read(
+      [](GgufWriter* w) { w->SetUint32("llama.attention.kv_lora_rank", 16); },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->Number("attention.kv_lora_rank"), 16);
+}
+
+TEST(ModelConfig, YarnMayScaleScoresInPlaceOfWhatIsRotated) {
+  ModelTraits traits;
+  traits.yarn_scales_scores = true;
+  const auto read = [&](double multiplier) {
+    return Read(
+        [multiplier](GgufWriter* w) {
+          w->SetString("llama.rope.scaling.type", "yarn");
+          w->SetFloat32("llama.rope.scaling.factor", 4);
+          w->SetFloat64("llama.rope.scaling.yarn_log_multiplier", multiplier);
+        },
+        traits);
+  };
+  const auto config = read(0.1);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rope_magnitude, 1);
+  EXPECT_NEAR(config->rope_score_factor, std::pow(1 + 0.1 * std::log(4), 2),
+              1e-6);
+  EXPECT_EQ(read(0)->rope_score_factor, 1);
+  EXPECT_THAT(ErrorOf(read(1e20)), HasSubstr("nearer to 1"));
 }
 
 TEST(ModelConfig, KeysThatChangeTheModelAreNotIgnored) {

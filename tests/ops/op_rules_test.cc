@@ -20,6 +20,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   $w = weight f32[64,64]
   $q = weight q4_0[64,64]
   $q96 = weight q4_0[96,64]
+  $q16 = weight f32[12,16]
   $p = weight q4_0[64,64]{panel16}
   $experts = weight q4_0[512,64]
   $halves = weight f32[4]
@@ -32,6 +33,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   %5 = input rows i32[R]
   %6 = state keys f16[S,2,32]{keys}
   %7 = state values f16[S,2,32]{values}
+  %60 = state other f16[S,2,16]{keys}
   %8 = input attention f32[T,4,S]
   %10 = state window f32[3,64]{window}
   %11 = state matrices f32[8,8,8]{matrices}
@@ -82,6 +84,12 @@ const char* const kLegal[] = {
     "temperature_offset=1 temperature_period=8192 f32[T,2,S]",
     "%9 = softmax(%8) f32[T,4,S]",
     "%9 = attention_values(%8, %7, %1, %2) f32[T,128]",
+    "%9 = attention_values(%8, %6, %1, %2) f32[T,128]",
+    "%9 = attention_values(%8, %6, %1, %2) value_dim=24 f32[T,96]",
+    "%9 = head_matmul(%3, $q16) heads=4 f32[T,12]",
+    "%9 = transpose_rows($q16) begin=1 parts=4 size=2 f32[64,2]",
+    "%9 = transpose_rows($q) begin=0 parts=2 size=32 f16[128,32]",
+    "%9 = concat_heads(%3, %4) heads=4 f32[T,72]",
     "%9 = take_rows(%3, %5) f32[R,64]",
     "%9 = slice(%3) begin=32 size=32 f32[T,32]",
     "%9 = sigmoid(%3) f32[T,64]",
@@ -133,6 +141,8 @@ const char* const kLegal[] = {
     "%9 = silu_gate(%3, %3) f32[T,64]",
     "%9 = gelu_gate(%3, %3) f32[T,64]",
     "%9 = attention(%3, %6, %7, %1, %2) heads=2 scale=1.0 f32[T,64]",
+    "%9 = attention(%3, %6, %6, %1, %2) heads=2 scale=1.0 value_dim=20 "
+    "f32[T,40]",
     "%9 = rope_kv_write(%6, %3, %1, %2) base=1e4 head_dim=32 rope_dims=32 "
     "scale=1.0 style=\"halves\" f16[S,2,32]{keys}",
     "%9 = concat_rows($q, $q96) q4_0[160,64]",
@@ -271,10 +281,37 @@ const Case kWrong[] = {
      "attribute temperature_period: is 0, want an integer from 1"},
     {"%9 = attention_values(%3, %7, %1, %2) f32[T,64]",
      "attention_values: weights are [T,64], want [T,H,S]"},
-    {"%9 = attention_values(%8, %6, %1, %2) f32[T,128]",
+    {"%9 = attention_values(%8, %3, %1, %2) f32[T,128]",
      "attention_values operand 1: want a state"},
-    {"%9 = attention(%3, %6, %6, %1, %2) heads=2 scale=1.0 f32[T,64]",
-     "attention operand 2: want a state"},
+    {"%9 = attention_values(%8, %7, %1, %2) value_dim=24 f32[T,96]",
+     "attention_values attribute value_dim: is 24, want keys that have as many "
+     "numbers, found f16[S,2,32]{values}"},
+    {"%9 = attention_values(%8, %6, %1, %2) value_dim=33 f32[T,132]",
+     "attribute value_dim: is 33, want keys"},
+    {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 value_dim=8 "
+     "f32[T,2,S]",
+     "attention_scores attribute value_dim: it reads no values"},
+    {"%9 = attention(%3, %7, %7, %1, %2) heads=2 scale=1.0 f32[T,64]",
+     "attention operand 1: want a state"},
+    {"%9 = attention(%3, %6, %7, %1, %2) heads=2 scale=1.0 value_dim=8 "
+     "f32[T,16]",
+     "attention attribute value_dim: is 8, want keys"},
+    {"%9 = attention(%3, %6, %60, %1, %2) heads=2 scale=1.0 f32[T,32]",
+     "attention: values that are keys differ from the keys in shape"},
+    {"%9 = head_matmul(%3, $q16) heads=5 f32[T,12]",
+     "head_matmul wants a weight [5*N,K], found f32[12,16]"},
+    {"%9 = head_matmul(%3, $q16) heads=2 f32[T,12]",
+     "head_matmul cannot multiply f32[T,64] by f32[12,16] for 2 heads"},
+    {"%9 = head_matmul(%3, $v64) heads=1 f32[T,64]",
+     "head_matmul wants a weight [1*N,K]"},
+    {"%9 = transpose_rows($q16) begin=2 parts=4 size=2 f32[64,2]",
+     "transpose_rows cannot take rows 2 to 3"},
+    {"%9 = transpose_rows($v64) begin=0 parts=2 size=2 f32[2,2]",
+     "transpose_rows wants a matrix"},
+    {"%9 = concat_heads(%3, %4) heads=3 f32[T,72]",
+     "concat_heads cannot join [T,64] and [T,8] by 3 heads"},
+    {"%9 = concat_heads(%3, %8) heads=1 f32[T,72]",
+     "concat_heads cannot join [T,64]"},
     {"%9 = take_rows(%8, %5) f32[R,4]", "take_rows wants a matrix [T,D]"},
     {"%9 = take_rows(%3, %3) f32[R,64]", "take_rows operand 1"},
     {"%9 = slice(%3) begin=64 size=1 f32[T,1]",

@@ -260,8 +260,7 @@ TEST(ReferenceTest, NumbersOfExpertsGoToThoseWhoChoseThem) {
           .Set<float>("x", {1, 2, 3, 4, 5, 6, 7, 8})
           .Set<float>("scores", {2, 1, 3, 0, 2, 1})
           .Run();
-  EXPECT_THAT(results.at("sum"),
-              ElementsAre(101, 202, 4, 6, 15, 26, 107, 208));
+  EXPECT_THAT(results.at("sum"), ElementsAre(101, 202, 4, 6, 15, 26, 107, 208));
   EXPECT_THAT(results.at("product"),
               ElementsAre(100, 400, 3, 8, 50, 120, 700, 1600));
 }
@@ -320,6 +319,41 @@ TEST(ReferenceTest, ExpertMatmulMultipliesByTheChosenMatrices) {
   EXPECT_THAT(results.at("y"), ElementsAre(300, 400, 3, 4, 50, 60, 500, 600));
   EXPECT_THAT(results.at("down"), ElementsAre(600, 7, -10, 1000));
   EXPECT_THAT(results.at("sum"), ElementsAre(1814, 980));
+}
+
+TEST(ReferenceTest, HeadsMeetTheirOwnMatricesAndAreJoinedInTurn) {
+  // Two heads of two columns, matrices of one row.
+  const std::map<std::string, Floats> results =
+      ReferenceRun(R"(
+    $w = weight f32[2,2]
+    %0 = input x f32[T,4]
+    %1 = head_matmul(%0, $w) heads=2 f32[T,2]
+    %2 = concat_heads(%0, %1) heads=2 f32[T,6]
+    output y = %1
+    output joined = %2)",
+                   kBounds)
+          .Set<float>("w", {1, 10, 100, 1000})
+          .Set<float>("x", {1, 2, 3, 4, 5, 6, 7, 8})
+          .Run();
+  EXPECT_THAT(results.at("y"), ElementsAre(21, 4300, 65, 8700));
+  EXPECT_THAT(results.at("joined"),
+              ElementsAre(1, 2, 21, 3, 4, 4300, 5, 6, 65, 7, 8, 8700));
+}
+
+TEST(ReferenceTest, RowsOfEachPartBecomeColumns) {
+  // Two parts of three rows, of which the last two are taken.
+  const std::map<std::string, Floats> results =
+      ReferenceRun(R"(
+    $w = weight f32[6,2]
+    %0 = input x f32[T,2]
+    %1 = transpose_rows($w) begin=1 parts=2 size=2 f32[4,2]
+    %2 = matmul(%0, %1) f32[T,4]
+    output y = %2)",
+                   kBounds)
+          .Set<float>("w", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+          .Set<float>("x", {1, 0, 0, 1})
+          .Run();
+  EXPECT_THAT(results.at("y"), ElementsAre(3, 4, 9, 10, 5, 6, 11, 12));
 }
 
 TEST(ReferenceTest, BiasesAreRepeatedForEachRow) {

@@ -8,7 +8,9 @@
 //   position, and rounded, first
 //   with sinks: one more score of each head, in softmax's sum only
 //   y = sum over p of softmax(score)[p] * v[p]
-// Query head h reads KV head h / (heads / kv_heads).
+// Query head h reads KV head h / (heads / kv_heads). Values may be what keys
+// begin with (multi-head latent attention: DeepSeek-AI 2024, arXiv:2405.04434):
+// then each page of keys is transposed once for all rows that read it.
 //
 // The fused kernel keeps a running maximum and sum (online softmax: Milakov and
 // Gimelshein 2018, arXiv:1805.02867; tiled as in FlashAttention, Dao et al.
@@ -18,10 +20,10 @@
 // call, a block or a thread, nor on the instruction set (but for products of
 // bfloat16, below). A row never multiplies a value that it may not see.
 //
-// Work is cut into items, one KV head for one block of rows; a caller may split
-// items [0, AttentionItems) over threads as it likes. Items of one head are
-// neighbours. Plain structs: files compiled for one instruction set include
-// this.
+// Work is cut into items, one KV head, or some of the heads that read it, for
+// one block of rows; a caller may split items [0, AttentionItems) over threads
+// as it likes. Items of one head are neighbours. Plain structs: files compiled
+// for one instruction set include this.
 #pragma once
 
 #include <stdint.h>
@@ -52,6 +54,9 @@ struct AttentionArgs {
   int64_t score_columns;
   int64_t window = 0;  // 0: all; attention_values goes by its weights alone
   float softcap = 0;   // 0: none
+  // `values` is a state of keys: a value is the first value_dim numbers of a
+  // key of key_dim.
+  bool values_are_keys = false;
   // See AttentionAttributes; 0: none.
   double temperature = 0;
   int64_t temperature_period = 1;
@@ -66,10 +71,28 @@ static inline int64_t AttentionBlockRows(int64_t heads, int64_t kv_heads) {
   return group >= 96 ? 1 : 96 / group;
 }
 
+static inline int64_t AttentionBlocks(int64_t rows, int64_t heads,
+                                      int64_t kv_heads) {
+  const int64_t block = AttentionBlockRows(heads, kv_heads);
+  return (rows + block - 1) / block;
+}
+
+// Items that the heads of one KV head are cut into, 8 heads each at least: few
+// rows with few KV heads are work for several threads too.
+static inline int64_t AttentionParts(int64_t rows, int64_t heads,
+                                     int64_t kv_heads) {
+  constexpr int64_t kEnoughItems = 8;
+  const int64_t most = heads / kv_heads / 8;
+  const int64_t items = AttentionBlocks(rows, heads, kv_heads) * kv_heads;
+  if (most < 2 || items == 0) return 1;
+  const int64_t wanted = (kEnoughItems + items - 1) / items;
+  return wanted < most ? wanted : most;
+}
+
 static inline int64_t AttentionItems(int64_t rows, int64_t heads,
                                      int64_t kv_heads) {
-  const int64_t block = AttentionBlockRows(heads, kv_heads);
-  return (rows + block - 1) / block * kv_heads;
+  return AttentionBlocks(rows, heads, kv_heads) *
+         AttentionParts(rows, heads, kv_heads) * kv_heads;
 }
 
 // Thread scratch of all three kernels, to be 64-byte aligned.

@@ -229,12 +229,16 @@ class PairProducts {
     next_keys_ =
         PageHead<KvType::kBF16>(run, *args.keys, following, args.key_dim);
     const int64_t dims = args.value_dim;
+    if (args.values_are_keys) {
+      TransposePairs(page);
+      return;
+    }
     values_.data = PageHead<KvType::kBF16>(run, *args.values, page, dims);
     values_.next = PageHead<KvType::kBF16>(run, *args.values, following, dims);
     values_.row_bytes = dims * 4;
     if (dims % 16 == 0) return;
     // To full vectors: reading past a head could leave the cache.
-    uint8_t* padded = reinterpret_cast<uint8_t*>(run.widened);
+    uint8_t* padded = Padded();
     const int64_t stride = run.vectors * 64;
     for (int64_t pair = 0; pair < kPagePairs; ++pair) {
       memset(padded + pair * stride, 0, static_cast<size_t>(stride));
@@ -299,6 +303,51 @@ class PairProducts {
   }
 
  private:
+  uint8_t* Padded() const { return reinterpret_cast<uint8_t*>(run_.widened); }
+
+  // Values that are keys: pairs of dimensions of a position become pairs of
+  // positions of a dimension.
+  void TransposePairs(int64_t page) {
+    const AttentionArgs& args = *run_.args;
+    const uint8_t* head =
+        PageHead<KvType::kBF16>(run_, *args.values, page, args.key_dim);
+    const int64_t pairs = (args.value_dim + 1) / 2;
+    const int64_t stride = run_.vectors * 64;
+    const int keys = KeyAt(run_.last + 1, page);
+    const __m512i low = _mm512_set1_epi32(0xffff);
+    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
+                                            5, 21, 6, 22, 7, 23);
+    const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(8));
+    for (int64_t d = 0; d < pairs; d += 16) {
+      for (int key = 0; key < keys; key += 16) {
+        Native block[16];
+        for (int i = 0; i < 16; ++i) {
+          block[i] = d + i < pairs
+                         ? NativeLoad(reinterpret_cast<const float*>(
+                               head + ((d + i) * kPageTokens + key) * 4))
+                         : NativeZero();
+        }
+        NativeTranspose(block);
+        for (int i = 0; i < 16; i += 2) {
+          const __m512i a = _mm512_castps_si512(block[i]);
+          const __m512i b = _mm512_castps_si512(block[i + 1]);
+          const __m512i even = _mm512_or_si512(_mm512_and_si512(a, low),
+                                               _mm512_slli_epi32(b, 16));
+          const __m512i odd = _mm512_or_si512(_mm512_srli_epi32(a, 16),
+                                              _mm512_andnot_si512(low, b));
+          uint8_t* to = Padded() + (key + i) / 2 * stride + d * 8;
+          _mm512_storeu_si512(to, _mm512_permutex2var_epi32(even, first, odd));
+          if (d / 8 + 1 < run_.vectors) {
+            _mm512_storeu_si512(to + 64,
+                                _mm512_permutex2var_epi32(even, second, odd));
+          }
+        }
+      }
+    }
+    values_.data = values_.next = Padded();
+    values_.row_bytes = stride;
+  }
+
   static int64_t PairsOf(const Run& run) { return (run.args->key_dim + 1) / 2; }
   static uint32_t* Queries(const Run& run, int64_t begin) {
     return reinterpret_cast<uint32_t*>(run.q) + begin * PairsOf(run);

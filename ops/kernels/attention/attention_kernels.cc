@@ -31,6 +31,13 @@ AttentionArgs ScoresSizesOf(const NodeView& view) {
   return args;
 }
 
+template <class Attributes>
+void SetValues(const ValueType& values, const Attributes& attributes,
+               AttentionArgs* args) {
+  args->value_dim = ValueDim(values, attributes.value_dim);
+  args->values_are_keys = values.layout == "keys";
+}
+
 // A node of the family. Node classes say what the operands are.
 class AttentionNode : public Kernel {
  public:
@@ -84,7 +91,8 @@ class FusedNode : public AttentionNode {
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
-    args.value_dim = view.input(2).type.shape[2].value;
+    SetValues(view.input(2).type,
+              view.node.attributes.As<AttentionAttributes>(), &args);
     return args;
   }
 
@@ -128,7 +136,11 @@ class ValuesNode : public AttentionNode {
       : AttentionNode(SizesOf(view), kernel) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
-    return weft::SizesOf(view.input(1).type, view.input(0).type.shape[1].value);
+    AttentionArgs args =
+        weft::SizesOf(view.input(1).type, view.input(0).type.shape[1].value);
+    SetValues(view.input(1).type, view.node.attributes.As<ValuesAttributes>(),
+              &args);
+    return args;
   }
 
  protected:

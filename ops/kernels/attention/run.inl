@@ -1,5 +1,6 @@
-// One run: consecutive rows of one sequence, for one KV head, with everything
-// that attention keeps about them in thread scratch.
+// One run: consecutive rows of one sequence, for one KV head or some of the
+// heads that read it, with everything that attention keeps about them in thread
+// scratch.
 #pragma once
 
 #include "ops/kernels/attention/attention.h"
@@ -9,13 +10,14 @@
 namespace weft {
 namespace {
 
-// A query row is one token and one head of the group; the heads of a token are
+// A query row is one token and one of the run's heads; the heads of a token are
 // neighbours. Tiles of rows are cut evenly.
 struct Run {
   const AttentionArgs* args;
   int64_t kv_head;
+  int64_t first_head;
   int64_t first_token;
-  int64_t group;
+  int64_t group;  // heads
   int64_t rows;
   int64_t vectors;  // of one output, rounded up
   int64_t first;    // of the rows' positions
@@ -24,7 +26,7 @@ struct Run {
   int64_t pages;       // up to the last that one sees
   // Thread scratch.
   float* out;         // [rows][vectors * 16]
-  float* widened;     // [64][vectors * 16], for value_dim % 16 != 0
+  float* widened;     // [64][vectors * 16], see OpenValues
   float* q;           // tile by tile, [key_dim][rows of the tile]
   float* sum;         // [rows][16]
   float* maximum;     // [rows], and 16 more that may be read
@@ -44,7 +46,7 @@ WEFT_INLINE int64_t TokenOf(const Run& run, int64_t row) {
 }
 
 WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
-  return run.kv_head * run.group + row % run.group;
+  return run.first_head + row % run.group;
 }
 
 // The first position that a row at `position` sees.
@@ -93,14 +95,16 @@ WEFT_INLINE const uint8_t* PageHead(const Run& run, const KvState& state,
          run.kv_head * KvHeadBytes(kType, dims);
 }
 
-WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t kv_head,
-                         int64_t token_begin, int64_t token_end,
-                         uint8_t* scratch) {
+// Of the heads [head_begin, head_end), which read one KV head.
+WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t head_begin,
+                         int64_t head_end, int64_t token_begin,
+                         int64_t token_end, uint8_t* scratch) {
   Run run;
   run.args = &args;
-  run.kv_head = kv_head;
+  run.kv_head = head_begin / (args.heads / args.kv_heads);
+  run.first_head = head_begin;
   run.first_token = token_begin;
-  run.group = args.heads / args.kv_heads;
+  run.group = head_end - head_begin;
   run.rows = (token_end - token_begin) * run.group;
   run.vectors = (args.value_dim + 15) / 16;
   run.first = run.last = args.positions[token_begin];
@@ -127,8 +131,14 @@ template <class RunOne>
 WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
                          uint8_t* thread_scratch, RunOne run_one) {
   const int64_t block = AttentionBlockRows(args.heads, args.kv_heads);
-  const int64_t blocks = (args.rows + block - 1) / block;
+  const int64_t blocks = AttentionBlocks(args.rows, args.heads, args.kv_heads);
+  const int64_t parts = AttentionParts(args.rows, args.heads, args.kv_heads);
+  const int64_t group = args.heads / args.kv_heads;
   for (int64_t item = begin; item < end; ++item) {
+    const int64_t kv_head = item / blocks / parts;
+    const int64_t part = item / blocks % parts;
+    const int64_t head_begin = kv_head * group + part * group / parts;
+    const int64_t head_end = kv_head * group + (part + 1) * group / parts;
     const int64_t token_begin = item % blocks * block;
     int64_t token_end = token_begin + block;
     if (token_end > args.rows) token_end = args.rows;
@@ -137,7 +147,7 @@ WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
       while (stop < token_end && args.sequence[stop] == args.sequence[t]) {
         ++stop;
       }
-      run_one(StartRun(args, item / blocks, t, stop, thread_scratch));
+      run_one(StartRun(args, head_begin, head_end, t, stop, thread_scratch));
       t = stop;
     }
   }
@@ -254,15 +264,63 @@ WEFT_INLINE void AccumulateInOrder(int rows, const Visible& visible,
   }
 }
 
-// The values of a page, widened to full vectors of f32 where a head does not
-// fill them (reading past a head could leave the cache).
+// Values that are made into rows of full vectors of f32 first: those that are
+// keys, and heads that do not fill vectors (reading past a head could leave the
+// cache).
+WEFT_INLINE bool WidensValues(const AttentionArgs& args) {
+  return args.values_are_keys || args.value_dim % 16 != 0;
+}
+
+// The first dims numbers of `keys` keys of a page, row after row.
+template <KvType kType>
+WEFT_INLINE void TransposeKeys(const uint8_t* head, int64_t key_dim,
+                               int64_t dims, int64_t keys, float* out,
+                               int64_t stride) {
+  const uint16_t* scales =
+      reinterpret_cast<const uint16_t*>(head + key_dim * kPageTokens);
+  for (int64_t d = 0; d < dims; d += kLanes) {
+    for (int64_t key = 0; key < keys; key += kLanes) {
+      Native block[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        const int64_t row = d + i;
+        if (row >= dims) {
+          block[i] = NativeZero();
+          continue;
+        }
+        const int64_t from = (kPairs<kType> ? row / 2 : row) * kPageTokens;
+        block[i] = LoadElements<kType>(
+            head + (from + key) * kElementBytes<kType>, row);
+        if (kType == KvType::kQ8_0) {
+          block[i] =
+              block[i] * NativeWidenF16(scales + row / 32 * kPageTokens + key);
+        }
+      }
+      NativeTranspose(block);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        NativeStore(out + (key + i) * stride + d, block[i]);
+      }
+    }
+  }
+}
+
+// The values of a page.
 template <KvType kType>
 WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
   const AttentionArgs& args = *run.args;
   const int64_t dims = args.value_dim;
+  const int64_t stride = run.vectors * 16;
+  const uint8_t* const widened = reinterpret_cast<const uint8_t*>(run.widened);
+  if (args.values_are_keys) {
+    const uint8_t* keys =
+        PageHead<kType>(run, *args.values, page, args.key_dim);
+    TransposeKeys<kType>(keys, args.key_dim, dims, KeyAt(run.last + 1, page),
+                         run.widened, stride);
+    return {widened, widened, nullptr, stride * 4, 0};
+  }
   const uint8_t* head = PageHead<kType>(run, *args.values, page, dims);
-  if (dims % 16 != 0) {
-    const int64_t stride = run.vectors * 16;
+  if (WidensValues(args)) {
     for (int64_t key = 0; key < kPageTokens; ++key) {
       if (page * kPageTokens + key > run.last) break;
       for (int64_t v = 0; v * kLanes < dims; ++v) {
@@ -276,8 +334,7 @@ WEFT_INLINE ValuePage OpenValues(const Run& run, int64_t page) {
                     LoadElements<kType>(part, key));
       }
     }
-    const uint8_t* data = reinterpret_cast<const uint8_t*>(run.widened);
-    return {data, data, nullptr, stride * 4, 0};
+    return {widened, widened, nullptr, stride * 4, 0};
   }
   const int64_t following = page + 1 < run.pages ? page + 1 : page;
   return {head, PageHead<kType>(run, *args.values, following, dims),
@@ -312,7 +369,7 @@ template <KvType kType>
 WEFT_INLINE void AccumulateValues(const Run& run, int64_t begin, int rows,
                                   const Visible& visible, const float* p,
                                   const ValuePage& page, const float* factor) {
-  if (run.args->value_dim % 16 != 0) {
+  if (WidensValues(*run.args)) {
     // Widened pages are f32 whatever the cache holds.
     AccumulateElements<KvType::kF32>(run, begin, rows, visible, p, page,
                                      factor);

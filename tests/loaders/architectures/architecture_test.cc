@@ -167,6 +167,37 @@ TEST(OptionalTensors, AreInAllBlocksOrInNone) {
   }
 }
 
+constexpr char kGemma4E[] = R"(, "key_length": 32, "keys": {
+    "attention.sliding_window": 9, "attention.sliding_window_pattern": [1, 0, 1],
+    "attention.key_length_swa": 16, "attention.value_length_swa": 16,
+    "attention.shared_kv_layers": 1, "embedding_length_per_layer_input": 8},
+    "optional_tensors": ["attn_v.weight", "layer_output_scale.weight"])";
+
+TEST(Gemma4, IsWholeOrRefused) {
+  const std::string path = Synthesize("gemma4", kGemma4E);
+  const absl::Status whole = Load(path, {});
+  EXPECT_TRUE(whole.ok()) << whole;
+  for (const char* tensor :
+       {"blk.1.layer_output_scale.weight", "per_layer_token_embd.weight",
+        "per_layer_proj_norm.weight", "blk.0.attn_v.weight",
+        "blk.0.attn_k.weight", "blk.2.inp_gate.weight"}) {
+    EXPECT_THAT(Without(path, tensor),
+                HasSubstr(absl::StrCat("missing tensor '", tensor, "'")));
+  }
+}
+
+// Without the key the last block has its own, and what it shares is not read.
+TEST(Gemma4, BlocksThatShareACacheMayHaveWhatTheyDoNotRead) {
+  std::string own = kGemma4E;
+  own.replace(own.find("_layers\": 1"), 11, "_layers\": 0");
+  Change change;
+  change.keys = [](GgufWriter* writer) {
+    writer->SetUint32("gemma4.attention.shared_kv_layers", 1);
+  };
+  const absl::Status status = Load(Synthesize("gemma4", own), change);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST(SlidingWindow, ThatNoTextReachesIsNone) {
   const std::string path = Synthesize("phi3", "");
   for (uint64_t window : {uint64_t{1024}, uint64_t{4294967295},

@@ -190,9 +190,11 @@ TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
             }
           }
         }
-        const UnaryArgs softmax = {{scores.data(), columns * 4},
-                                   columns,
-                                   {scores.data(), columns * 4}};
+        UnaryArgs softmax = {{scores.data(), columns * 4},
+                             columns,
+                             {scores.data(), columns * 4}};
+        softmax.sinks = args.sinks;
+        softmax.heads = shape.heads;
         Find(RowKernelsHere().front()->softmax, "softmax")(
             softmax, 0, problem->rows() * shape.heads);
         Find(kernels->values, shape.type)(args, items / 2, items,

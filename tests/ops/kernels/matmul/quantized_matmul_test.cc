@@ -176,8 +176,9 @@ TEST_P(QuantizedMatmul, GateEpiloguesEqualThePlainLoop) {
         std::vector<float> want(m * n);
         for (int64_t i = 0; i < m * n; ++i) {
           float g = gates[i], u = ups[i];
-          if (with_bias) g += bias[32 * (i % n / 16) + i % 16];
-          if (with_bias) u += bias[32 * (i % n / 16) + 16 + i % 16];
+          const int64_t at = i % n / 16 * 32 + i % n % 16;
+          if (with_bias) g += bias[at];
+          if (with_bias) u += bias[at + 16];
           want[i] = ReferenceGate(activation, g, u);
         }
         const int64_t stride = n + 1;

@@ -1,0 +1,27 @@
+// LFM2 with experts in all blocks but the first few.
+#include "loaders/architectures/architectures.h"
+#include "loaders/architectures/experts.h"
+#include "loaders/architectures/lfm2.h"
+
+namespace weft {
+namespace {
+
+void Build(ModelBuilder& m) {
+  ExpertOptions options = ExpertsOf(m.config);
+  options.normalize = true;
+  BuildLfm2(m, [&](int64_t block, ValueId x) {
+    return FeedForwardOrExperts(m, block, x, options);
+  });
+}
+
+ModelTraits Traits() {
+  ModelTraits traits = Lfm2Traits();
+  traits.handled_keys = ExpertKeys();
+  return traits;
+}
+
+}  // namespace
+
+const Architecture kLfm2Moe = {"lfm2moe", Traits(), Build};
+
+}  // namespace weft
