@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr EncodeOptions kPlain = {/*add_special=*/false,
-                                  /*parse_special=*/true};
+const EncodeOptions kPlain = {/*add_special=*/false,
+                              /*parse_special=*/true};
 
 TEST(Bpe, MergesByRankNotFromTheLeft) {
   for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "deepseek-coder"}) {

@@ -9,10 +9,10 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr EncodeOptions kPlain = {/*add_special=*/false};
-constexpr EncodeOptions kAsItIs = {/*add_special=*/false,
-                                   /*parse_special=*/true,
-                                   /*normalize=*/false};
+const EncodeOptions kPlain = {/*add_special=*/false};
+const EncodeOptions kAsItIs = {/*add_special=*/false,
+                               /*parse_special=*/true,
+                               /*normalize=*/false};
 
 TEST(ToNfc, ComposesAndSortsMarks) {
   EXPECT_EQ(ToNfc("plain"), "plain");

@@ -13,10 +13,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr EncodeOptions kPlain = {/*add_special=*/false,
-                                  /*parse_special=*/true};
-constexpr EncodeOptions kWithBos = {/*add_special=*/true,
-                                    /*parse_special=*/true};
+const EncodeOptions kPlain = {/*add_special=*/false,
+                              /*parse_special=*/true};
+const EncodeOptions kWithBos = {/*add_special=*/true,
+                                /*parse_special=*/true};
 
 TEST(Spm, PutsOneSpaceBeforeTheText) {
   const auto tokenizer = MakeTokenizer(SpmVocabulary());

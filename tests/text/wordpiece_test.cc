@@ -12,8 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr EncodeOptions kPlain = {/*add_special=*/false,
-                                  /*parse_special=*/true};
+const EncodeOptions kPlain = {/*add_special=*/false,
+                              /*parse_special=*/true};
 
 // [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, then pieces from 4; `mark` begins those
 // that begin a word, `rest` those that continue one.
