@@ -390,7 +390,9 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
   const ValueId added = bias == Bias::kRequired
                             ? Vector(name + ".bias", {outputs})
                             : OptionalVector(name + ".bias", {outputs});
-  const double factor = FactorOf(name);
+  if (!error_.ok()) return kNone;
+  const double factor =
+      graph().value(weight).type.dtype == DType::kNVFP4 ? FactorOf(name) : 1.0;
   if (!error_.ok()) return kNone;
   Name(name);
   ValueId y = Matmul(x, weight);
@@ -485,10 +487,6 @@ ValueId ModelBuilder::KeepState(const std::string& name,
   if (stepped.state == kNone) return kNone;
   graph().AddOutput(name, stepped.state);
   return stepped.rows;
-}
-
-void ModelBuilder::LeaveOut(int64_t block) {
-  weights_.LeaveOut(absl::StrCat("blk.", block, "."));
 }
 
 absl::Status ModelBuilder::Finish() {

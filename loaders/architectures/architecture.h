@@ -128,10 +128,6 @@ class ModelBuilder : public GraphBuilder {
   ValueId KeepState(const std::string& name, const Stepped& stepped);
   RowsOf rows_of() const { return {positions, sequence}; }
 
-  // The tensors of a block that the model has and nothing here computes: plain
-  // decoding does not pass through it.
-  void LeaveOut(int64_t block);
-
   // Whether all is well so far. After a failure, values must not be used.
   bool ok() const { return error_.ok() && status().ok(); }
   // What is wrong with the model; the first is what Finish returns.

@@ -10,7 +10,6 @@ namespace weft {
 namespace {
 
 constexpr char kInterval[] = "full_attention_interval";
-constexpr char kPredictedLayers[] = "nextn_predict_layers";
 
 bool IsRecurrent(const ModelConfig& c, int64_t block) {
   if (!c.recurrent_blocks.empty()) return c.recurrent_blocks[block];
@@ -89,18 +88,8 @@ ValueId GatedAttention(ModelBuilder& m, int64_t block, ValueId x) {
 
 void BuildDeltaNetModel(ModelBuilder& m, const DeltaNetFamily& family) {
   const ModelConfig& c = m.config;
-  const int64_t left_out = static_cast<int64_t>(c.Number(kPredictedLayers));
-  if (left_out >= c.block_count) {
-    m.Fail(absl::InvalidArgumentError(
-        "bad model: nextn_predict_layers: it leaves no block"));
-    return;
-  }
-  const int64_t blocks = c.block_count - left_out;
-  for (int64_t block = blocks; block < c.block_count; ++block) {
-    m.LeaveOut(block);
-  }
   ValueId x = EmbedTokens(m);
-  for (int64_t block = 0; block < blocks && m.ok(); ++block) {
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
     const ValueId normed = RmsNorm(m, blk + "attn_norm", x);
     const ValueId mixed = IsRecurrent(c, block)
@@ -121,7 +110,7 @@ ModelTraits DeltaNetTraits() {
   traits.blocks_without_attention = true;  // attention.recurrent_layers
   traits.keys = SsmKeys();
   traits.keys.push_back({kInterval, 1, 1 << 16, 4});
-  traits.keys.push_back({kPredictedLayers, 0, 1 << 10, 0});
+  traits.handled_keys.push_back(kNextTokenBlocks);
   return traits;
 }
 
