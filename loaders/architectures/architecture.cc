@@ -263,6 +263,31 @@ ValueId ModelBuilder::Transposed(const std::string& tensor,
   return graph().AddWeight(tensor, type, std::move(data));
 }
 
+ValueId ModelBuilder::Repeated(const std::string& tensor,
+                               std::vector<int64_t> dims, int64_t times) {
+  absl::StatusOr<const GgufTensor*> found = weights_.Require(tensor, dims);
+  if (!found.ok()) {
+    Fail(found.status());
+    return kNone;
+  }
+  const GgufTensor& from = **found;
+  const ValueType type = {DType::kF32,
+                          Shape{Dim::Number(from.elements() * times)}, ""};
+  WeightData data;
+  // What is only described has no numbers (loaders/synthesize).
+  if (!from.data.empty()) {
+    std::vector<float> numbers(from.elements());
+    DequantizeRow(from.type, from.data.data(), numbers.data(), from.elements());
+    auto repeated =
+        std::make_shared<std::vector<uint8_t>>(numbers.size() * times * 4);
+    float* out = reinterpret_cast<float*>(repeated->data());
+    for (float number : numbers) out = std::fill_n(out, times, number);
+    data.bytes = *repeated;
+    data.owner = repeated;
+  }
+  return graph().AddWeight(tensor, type, std::move(data));
+}
+
 ValueId ModelBuilder::RowsInTurns(const std::string& name, int64_t rows,
                                   int64_t columns, int64_t period,
                                   const std::vector<RowRange>& kinds) {

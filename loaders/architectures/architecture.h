@@ -81,6 +81,9 @@ class ModelBuilder : public GraphBuilder {
   // The matrix of a tensor whose rows are `dims[0]` long, the other way round:
   // f32[dims[0], the rest], whatever the file has.
   ValueId Transposed(const std::string& tensor, std::vector<int64_t> dims);
+  // The numbers of a tensor, each so many times in a row.
+  ValueId Repeated(const std::string& tensor, std::vector<int64_t> dims,
+                   int64_t times);
   // Of the matrix `name`.weight, whose rows are of several kinds in turns, with
   // `period` rows in a turn: the given ones of every turn, kind by kind.
   ValueId RowsInTurns(const std::string& name, int64_t rows, int64_t columns,

@@ -5,9 +5,6 @@
 // the first blocks, with one or two that all tokens share. V2-Lite has no
 // latent of queries and a softmax router. Where YaRN stretches the context, its
 // magnitude is in the scale of scores; sines and cosines have none.
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
@@ -16,40 +13,9 @@
 namespace weft {
 namespace {
 
-constexpr char kQueryRank[] = "attention.q_lora_rank";
-constexpr char kRank[] = "attention.kv_lora_rank";
-// Of heads, where key_length and value_length are those of the latent.
-constexpr char kKeyLength[] = "attention.key_length_mla";
-constexpr char kValueLength[] = "attention.value_length_mla";
-
-LatentAttentionOptions OptionsOf(ModelBuilder& m) {
-  const ModelConfig& c = m.config;
-  const auto either = [&c](const char* of_heads, int64_t otherwise) {
-    const int64_t length = static_cast<int64_t>(c.Number(of_heads));
-    return length > 0 ? length : otherwise;
-  };
-  const int64_t query = either(kKeyLength, c.key_length);
-  LatentAttentionOptions options;
-  options.query_rank = static_cast<int64_t>(c.Number(kQueryRank));
-  options.rank = static_cast<int64_t>(c.Number(kRank));
-  options.rotated_length = c.rope_dimension_count;
-  options.key_length = query - c.rope_dimension_count;
-  options.value_length = either(kValueLength, c.value_length);
-  options.scale = c.rope_score_factor / std::sqrt(static_cast<double>(query));
-  options.rope = m.RopeOf(RopeStyle::kInterleaved);
-  options.rope.head_dim = c.rope_dimension_count;
-  if (options.key_length < 1) {
-    m.Fail(absl::InvalidArgumentError(absl::StrCat(
-        "bad metadata: ", c.architecture, ".rope.dimension_count is ",
-        c.rope_dimension_count, ", expected less than the length of keys, ",
-        query, ": use a file that was converted anew")));
-  }
-  return options;
-}
-
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
-  const LatentAttentionOptions attention = OptionsOf(m);
+  const LatentAttentionOptions attention = LatentAttentionOf(m);
   const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
@@ -67,14 +33,10 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  constexpr double kMost = 1 << 24;
   ModelTraits traits;
   traits.handled_keys = ExpertKeys();
   traits.handled_keys.push_back(kNextTokenBlocks);
-  traits.keys = {{kQueryRank, 0, kMost, 0},
-                 {kRank, 1, kMost, 0, true},
-                 {kKeyLength, 0, kMost, 0},
-                 {kValueLength, 0, kMost, 0}};
+  traits.keys = LatentKeys();
   traits.yarn_scales_scores = true;
   return traits;
 }

@@ -1,9 +1,18 @@
 #include "loaders/architectures/latent_attention.h"
 
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
 #include "loaders/architectures/blocks.h"
 
 namespace weft {
 namespace {
+
+constexpr char kQueryRank[] = "attention.q_lora_rank";
+constexpr char kRank[] = "attention.kv_lora_rank";
+// Of heads, where key_length and value_length are those of the latent.
+constexpr char kKeyLength[] = "attention.key_length_mla";
+constexpr char kValueLength[] = "attention.value_length_mla";
 
 // x times rows begin .. begin + size - 1 of each of the heads of a weight.
 ValueId Part(ModelBuilder& m, const std::string& name, ValueId x,
@@ -47,6 +56,39 @@ HeadMatrices ReadHeads(ModelBuilder& m, const std::string& blk, int64_t heads,
 }
 
 }  // namespace
+
+std::vector<ModelKey> LatentKeys() {
+  constexpr double kMost = 1 << 24;
+  return {{kQueryRank, 0, kMost, 0},
+          {kRank, 1, kMost, 0, true},
+          {kKeyLength, 0, kMost, 0},
+          {kValueLength, 0, kMost, 0}};
+}
+
+LatentAttentionOptions LatentAttentionOf(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  const auto either = [&c](const char* of_heads, int64_t otherwise) {
+    const int64_t length = static_cast<int64_t>(c.Number(of_heads));
+    return length > 0 ? length : otherwise;
+  };
+  const int64_t query = either(kKeyLength, c.key_length);
+  LatentAttentionOptions options;
+  options.query_rank = static_cast<int64_t>(c.Number(kQueryRank));
+  options.rank = static_cast<int64_t>(c.Number(kRank));
+  options.rotated_length = c.rope_dimension_count;
+  options.key_length = query - c.rope_dimension_count;
+  options.value_length = either(kValueLength, c.value_length);
+  options.scale = c.rope_score_factor / std::sqrt(static_cast<double>(query));
+  options.rope = m.RopeOf(RopeStyle::kInterleaved);
+  options.rope.head_dim = c.rope_dimension_count;
+  if (options.key_length < 1) {
+    m.Fail(absl::InvalidArgumentError(absl::StrCat(
+        "bad metadata: ", c.architecture, ".rope.dimension_count is ",
+        c.rope_dimension_count, ", expected less than the length of keys, ",
+        query, ": use a file that was converted anew")));
+  }
+  return options;
+}
 
 ValueId LatentAttention(ModelBuilder& m, int64_t block, ValueId x,
                         const LatentAttentionOptions& o) {

@@ -13,6 +13,8 @@
 // attn_v_b; where a file has both forms these are taken).
 #pragma once
 
+#include <vector>
+
 #include "loaders/architectures/architecture.h"
 
 namespace weft {
@@ -28,6 +30,10 @@ struct LatentAttentionOptions {
   double scale = 1;  // of scores
   RopeOptions rope;  // of heads of rotated_length; 0 of rope_dims: none turns
 };
+
+// What the file's keys say, with pairs of neighbours that turn; and the keys.
+LatentAttentionOptions LatentAttentionOf(ModelBuilder& m);
+std::vector<ModelKey> LatentKeys();
 
 // Of rows x, which have embedding_length columns, and normed; with attn_output.
 ValueId LatentAttention(ModelBuilder& m, int64_t block, ValueId x,

@@ -40,8 +40,10 @@ SsmSizes SsmSizesOf(ModelBuilder& m) {
 
 ValueId ConvolvedSilu(ModelBuilder& m, int64_t block, const std::string& tensor,
                       const std::string& state, ValueId x, int64_t columns,
-                      int64_t window) {
-  const ValueId taps = m.Transposed(tensor + ".weight", {window + 1, columns});
+                      int64_t window, bool planes) {
+  std::vector<int64_t> dims = {window + 1, columns};
+  if (planes) dims.insert(dims.begin() + 1, 1);
+  const ValueId taps = m.Transposed(tensor + ".weight", dims);
   const ValueId bias = m.VectorIfThere(tensor + ".bias", {columns});
   if (!m.ok()) return kNone;
   const ValueId rows = m.WindowState(block, state, window, columns);

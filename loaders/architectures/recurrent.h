@@ -37,10 +37,11 @@ struct SsmSizes {
 SsmSizes SsmSizesOf(ModelBuilder& m);
 
 // silu(x convolved with the taps of `tensor`.weight, + `tensor`.bias where the
-// file has it). The state is named `state`.
+// file has it). The state is named `state`. With `planes`, each channel's taps
+// are a plane of one row in the file.
 ValueId ConvolvedSilu(ModelBuilder& m, int64_t block, const std::string& tensor,
                       const std::string& state, ValueId x, int64_t columns,
-                      int64_t window);
+                      int64_t window, bool planes = false);
 
 // The mixer of Mamba 2 (Dao and Gu 2024, arXiv:2405.21060), from ssm_in to
 // ssm_out. The norm behind the gate may be missing.
