@@ -222,6 +222,10 @@ TEST(PublishedHeaders, GiveWhatTheirLoaderLogged) {
       continue;
     }
     const auto config = ReadModelConfig(*file, architecture->traits);
+    if (log.empty() && !config.ok()) {  // its header was logged in part
+      EXPECT_THAT(ErrorOf(config.status()), HasSubstr("missing metadata"));
+      continue;
+    }
     ASSERT_TRUE(config.ok()) << config.status();
     for (const std::string& warning : config->warnings) {
       EXPECT_THAT(warning, HasSubstr("only texts are understood"));

@@ -218,7 +218,7 @@ TEST_F(QuantizeModelTest, NamesTensorRowAndElementOfBadWeights) {
 }
 
 TEST_F(QuantizeModelTest, RefusesBadRequestsBeforeWriting) {
-  EXPECT_THAT(Failure(Options("Q1_0")), HasSubstr("unknown type"));
+  EXPECT_THAT(Failure(Options("Q9_9")), HasSubstr("unknown type"));
   QuantizeOptions options = Options("Q4_0");
   options.tensor_types = {"nothing=Q8_0"};
   EXPECT_THAT(Failure(options), HasSubstr("no tensor matches"));
