@@ -93,12 +93,12 @@ const char* const kLegal[] = {
     "%9 = take_rows(%3, %5) f32[R,64]",
     "%9 = slice(%3) begin=32 size=32 f32[T,32]",
     "%9 = sigmoid(%3) f32[T,64]",
-    "%9, %10 = top_k(%3) k=64 normalize=0 i32[T,64], f32[T,64]",
+    "%9, %19 = top_k(%3) k=64 normalize=0 i32[T,64], f32[T,64]",
     "%9 = expert_matmul(%3, $w, %90) experts=8 f32[T,24]",
     "%9 = expert_matmul(%3, $p, %90) experts=8 f32[T,24]",
-    "%9, %10 = top_k(%3, $v64) group_best=2 groups=8 groups_used=2 k=16 "
+    "%9, %19 = top_k(%3, $v64) group_best=2 groups=8 groups_used=2 k=16 "
     "least_sum=1e-20 normalize=1 i32[T,16], f32[T,16]",
-    "%9, %10 = top_k(%3) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
+    "%9, %19 = top_k(%3) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
     "%9 = expert_add(%91, $v8, %90) experts=8 f32[T,3]",
     "%9 = expert_mul(%91, $v8, %90) experts=8 f32[T,3]",
     "%9 = clamped_gate(%3, %3) limit=7.0 slope=1.702 f32[T,64]",
@@ -236,7 +236,7 @@ const Case kWrong[] = {
      "rope attribute head_dim"},
     {"%9 = rope(%4, %1) base=0.0 head_dim=8 rope_dims=8 scale=1.0 "
      "style=\"halves\" f32[T,8]",
-     "rope attribute base: is 0, want a finite number above 0"},
+     "rope attribute base: is 0.0, want a finite number above 0"},
     {"%9 = rope(%4, %1) base=1e4 head_dim=8 rope_dims=8 scale=1.0 "
      "style=\"spiral\" f32[T,8]",
      "rope attribute style"},
@@ -272,7 +272,7 @@ const Case kWrong[] = {
      "attribute window: is -1, want an integer from 0"},
     {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 softcap=-1.0 "
      "f32[T,2,S]",
-     "attribute softcap: is -1, want a finite number of at least 0"},
+     "attribute softcap: is -1.0, want a finite number of at least 0"},
     {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 "
      "temperature=-0.1 f32[T,2,S]",
      "attribute temperature: is -0.1, want a finite number of at least 0"},
@@ -319,12 +319,12 @@ const Case kWrong[] = {
     {"%9 = slice(%3) begin=60 size=5 f32[T,5]",
      "slice attribute size: is 5 from 60 on"},
     {"%9 = slice(%3) begin=-1 size=5 f32[T,5]", "slice attribute begin"},
-    {"%9, %10 = top_k(%3) k=65 normalize=0 i32[T,65], f32[T,65]",
+    {"%9, %19 = top_k(%3) k=65 normalize=0 i32[T,65], f32[T,65]",
      "top_k attribute k: is 65, want an integer from 1 to 64"},
-    {"%9, %10 = top_k(%3) k=0 normalize=0 i32[T,64], f32[T,64]",
+    {"%9, %19 = top_k(%3) k=0 normalize=0 i32[T,64], f32[T,64]",
      "top_k attribute k"},
-    {"%9, %10 = top_k(%3) k=2 i32[T,2], f32[T,2]", "top_k attribute normalize"},
-    {"%9, %10 = top_k(%8) k=2 normalize=0 i32[T,2], f32[T,2]",
+    {"%9, %19 = top_k(%3) k=2 i32[T,2], f32[T,2]", "top_k attribute normalize"},
+    {"%9, %19 = top_k(%8) k=2 normalize=0 i32[T,2], f32[T,2]",
      "top_k wants a matrix [M,E<=1024]"},
     {"%9 = top_k(%3) k=2 normalize=0 i32[T,2]", "has 1 results, want 2"},
     {"%9 = expert_matmul(%3, $w, %1) experts=8 f32[T,24]",
@@ -352,19 +352,19 @@ const Case kWrong[] = {
      "fused_expert_matmul clamped gate needs limit and slope above 0"},
     {"%9 = fused_matmul(%3, $w) epilogue=\"silu_gate\" limit=7.0 f32[T,32]",
      "fused_matmul has limit or slope but no clamped gate"},
-    {"%9, %10 = top_k(%3) groups=7 k=2 normalize=0 i32[T,2], f32[T,2]",
+    {"%9, %19 = top_k(%3) groups=7 k=2 normalize=0 i32[T,2], f32[T,2]",
      "top_k cannot choose 2 of 64 columns from 1 of 7 groups"},
-    {"%9, %10 = top_k(%3) groups=8 groups_used=9 k=2 normalize=0 i32[T,2], "
+    {"%9, %19 = top_k(%3) groups=8 groups_used=9 k=2 normalize=0 i32[T,2], "
      "f32[T,2]",
      "top_k cannot choose 2 of 64 columns from 9 of 8 groups"},
-    {"%9, %10 = top_k(%3) groups=8 k=9 normalize=0 i32[T,9], f32[T,9]",
+    {"%9, %19 = top_k(%3) groups=8 k=9 normalize=0 i32[T,9], f32[T,9]",
      "top_k cannot choose 9 of 64 columns from 1 of 8 groups"},
-    {"%9, %10 = top_k(%3) group_best=9 groups=8 k=2 normalize=0 i32[T,2], "
+    {"%9, %19 = top_k(%3) group_best=9 groups=8 k=2 normalize=0 i32[T,2], "
      "f32[T,2]",
      "by the 9 best of each"},
-    {"%9, %10 = top_k(%3, $v8) k=2 normalize=0 i32[T,2], f32[T,2]",
+    {"%9, %19 = top_k(%3, $v8) k=2 normalize=0 i32[T,2], f32[T,2]",
      "top_k operand 1: want f32[64]"},
-    {"%9, %10 = top_k(%3, $v64) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
+    {"%9, %19 = top_k(%3, $v64) k=2 margin=0.02 normalize=0 i32[T,2], f32[T,2]",
      "top_k attribute margin: goes with neither a bias nor groups"},
     {"%9 = expert_add(%91, $v64, %90) experts=8 f32[T,3]",
      "expert_add operand 1: want f32[8]"},
