@@ -35,7 +35,7 @@ TEST(OutputGate, RunOnATerminalIsPrintable) {
   WriteTextFile(shape, R"({"embedding_length": 64, "block_count": 1,
       "feed_forward_length": 64, "head_count": 2, "head_count_kv": 1,
       "vocabulary_size": 512, "context_length": 1000})");
-  WeftOut({"synth", "--shape", shape, "--quiet", "-o", model});
+  WeftOut({"synth", "--shape", shape, "--type", "F32", "--quiet", "-o", model});
   const std::vector<std::string> arguments = {"run",
                                               model,
                                               "-p",
