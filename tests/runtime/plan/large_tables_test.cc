@@ -11,7 +11,8 @@ namespace {
 // A table of 1.2 GB or one of 4 MB, with further nodes.
 Graph WithTable(const std::string& rows, const std::string& more = "") {
   const auto graph =
-      ParseGraph("$t = weight f32[" + rows + ",1024]\n%0 = input ids i32[T]\n" +
+      ParseGraph("graph tables tokens<=4 rows<=4 context<=8\n$t = weight f32[" +
+                 rows + ",1024]\n%0 = input ids i32[T]\n" +
                  "%1 = embed(%0, $t) f32[T,1024]\n" + more + "output y = %1");
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *graph;
