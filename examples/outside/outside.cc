@@ -11,7 +11,7 @@ namespace {
 absl::Status CountProducts(weft::Graph& graph, const weft::PassOptions&) {
   int products = 0;
   for (weft::NodeId id : graph.order()) {
-    products += graph.node(id).Is(kMatmulOp);
+    products += graph.node(id).Is(weft::kMatmulOp);
   }
   std::cerr << "count-products: " << products << "\n";
   return absl::OkStatus();
