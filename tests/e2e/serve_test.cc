@@ -613,7 +613,7 @@ TEST(ServeTest, APortInUseIsOneLine) {
 TEST(ServeTest, MemoryForGrammarsIsAskedForAtTheStart) {
   const RunResult refused =
       Weft({"serve", SmallModel("00-valid.gguf"), "--port", "0",
-            "--max-grammar-bytes", "1125899906842624"});
+            "--max-grammar-bytes", "1099511627776"});
   ExpectError(refused, 1);
   EXPECT_TRUE(absl::StrContains(refused.err, "not enough memory"))
       << refused.err;
