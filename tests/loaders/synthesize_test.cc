@@ -254,12 +254,12 @@ TEST(SynthesizeModel, WritesKeysAndOptionalTensors) {
 
 TEST(SynthesizeModel, RefusesArchitecturesThatNobodyKnows) {
   SynthesizeOptions options = Small("F32");
-  options.shape = WriteFile("mamba.json", R"({"architecture": "mamba",
+  options.shape = WriteFile("nobody.json", R"({"architecture": "nobody",
       "embedding_length": 64, "block_count": 1, "feed_forward_length": 64,
       "head_count": 2, "vocabulary_size": 300})");
-  const auto report = SynthesizeModel(options, TempPath("mamba.gguf"));
+  const auto report = SynthesizeModel(options, TempPath("nobody.gguf"));
   EXPECT_THAT(std::string(report.status().message()),
-              ::testing::AllOf(HasSubstr("mamba"), HasSubstr("llama, qwen2")));
+              ::testing::AllOf(HasSubstr("nobody"), HasSubstr("llama, qwen2")));
 }
 
 TEST(FindModelShape, RefusesBadFilesByKey) {
