@@ -23,14 +23,16 @@ TEST(GgufTensors, EveryStoredTypeComesBackOnEveryAlignment) {
     for (const DTypeInfo& info : AllDTypes()) {
       data.push_back(Bytes(3 * info.block_bytes, data.size()));
     }
+    size_t stored = 0;
     for (const DTypeInfo& info : AllDTypes()) {
       if (info.gguf_id < 0 || info.type == DType::kI32) continue;
+      ++stored;
       writer.AddTensor(info.name, info.type, {info.block_elements, 3},
                        data[static_cast<int>(info.type)]);
     }
     auto file = WriteAndOpen(writer, "tensors.gguf");
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_EQ(file->tensors().size(), 16u);
+    EXPECT_EQ(file->tensors().size(), stored);
     for (const GgufTensor& tensor : file->tensors()) {
       const DTypeInfo& info = Info(tensor.type);
       EXPECT_EQ(tensor.name, info.name);
