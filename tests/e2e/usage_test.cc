@@ -25,7 +25,6 @@ TEST(Usage, WrongUseExitsWithTwo) {
       {},
       {"no-such-command"},
       {"run", "--no-such-flag"},
-      {"run", "-m", model},
       {"run", "-n", "many"},
       {"run", "-n", "-1"},
       {"run", "-n", ""},
