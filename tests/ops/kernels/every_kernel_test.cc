@@ -188,7 +188,8 @@ void ExpectNearReference(const KernelRow& row, const KernelOperands& operands,
     const Difference difference =
         Compare(type, operands.step(), Content(found[i]), Content(want[i]),
                 row.tolerance());
-    EXPECT_LE(difference.relative, ToleranceOf(node, row, difference))
+    // Twice, since spikes cancel: sums of types with minimums are the smaller.
+    EXPECT_LE(difference.relative, 2 * ToleranceOf(node, row, difference))
         << "result " << i << ", row " << difference.row << ", column "
         << difference.column << ": " << difference.found << ", want "
         << difference.want;
