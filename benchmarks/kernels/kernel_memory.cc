@@ -29,7 +29,8 @@ absl::StatusOr<std::unique_ptr<KernelMemory>> KernelMemory::Create(
   std::unique_ptr<KernelMemory> memory(new KernelMemory(kernel_case, threads));
   WEFT_ASSIGN_OR_RETURN(
       memory->operands_,
-      KernelOperands::Create(kernel_case, kernel_case.tokens, FillUniform));
+      KernelOperands::Create(kernel_case, kernel_case.tokens,
+                             [](const Value&) { return FillUniform; }));
   WEFT_RETURN_IF_ERROR(memory->Copy(streamed_bytes));
   return memory;
 }

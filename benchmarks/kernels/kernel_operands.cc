@@ -1,7 +1,6 @@
 #include "benchmarks/kernels/kernel_operands.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/status.h"
@@ -29,9 +28,6 @@ absl::Status FillWeight(const ValueType& type, std::mt19937& random,
   std::vector<uint8_t> encoded(kRows * row_bytes);
   for (int64_t row = 0; row < kRows; ++row) {
     fill(random, columns, floats.data());
-    if (type.dtype == DType::kNVFP4) {  // it holds no more (ops/quantize.h)
-      for (float& x : floats) x = std::clamp(x, -2688.0f, 2688.0f);
-    }
     WEFT_RETURN_IF_ERROR(QuantizeRow(type.dtype, floats.data(),
                                      &encoded[row * row_bytes], columns));
   }
@@ -61,7 +57,7 @@ void FillUniform(std::mt19937& random, int64_t count, float* out) {
 }
 
 absl::StatusOr<std::unique_ptr<KernelOperands>> KernelOperands::Create(
-    const KernelCase& kernel_case, int64_t rows, const FillFunction& fill) {
+    const KernelCase& kernel_case, int64_t rows, const FillOfValue& fill) {
   Bounds step = kernel_case.graph.bounds;
   step.tokens = step.rows = rows;
   std::unique_ptr<KernelOperands> operands(
@@ -70,22 +66,9 @@ absl::StatusOr<std::unique_ptr<KernelOperands>> KernelOperands::Create(
   return operands;
 }
 
-// What operands of these names hold, whatever the others do: decays make a
-// state no larger, and sinks are of the size of published ones, since a float
-// keeps no tie between a huge sink and a huge score.
-FillFunction FillOf(const std::string& name, const FillFunction& fill) {
-  if (name == "sinks") return FillUniform;
-  if (name != "a") return fill;
-  return [fill](std::mt19937& random, int64_t count, float* out) {
-    fill(random, count, out);
-    for (int64_t i = 0; i < count; ++i) out[i] = -std::fabs(out[i]);
-  };
-}
-
 absl::Status KernelOperands::FillValue(const Value& value,
                                        const Operand& operand,
-                                       const FillFunction& general) const {
-  const FillFunction fill = FillOf(value.name, general);
+                                       const FillFunction& fill) const {
   std::mt19937 random(1);
   uint8_t* data = static_cast<uint8_t*>(operand.data);
   const int64_t bytes = StorageBytes(value.type, step_);
@@ -122,7 +105,7 @@ bool KernelOperands::IsResult(ValueId id) const {
   return OpOf(node()).writes_state && node().inputs[0] == id;
 }
 
-absl::Status KernelOperands::MakeValue(ValueId id, const FillFunction& fill) {
+absl::Status KernelOperands::MakeValue(ValueId id, const FillOfValue& fill) {
   const Value& value = graph_.value(id);
   WEFT_ASSIGN_OR_RETURN(
       memory_[id],
@@ -133,10 +116,10 @@ absl::Status KernelOperands::MakeValue(ValueId id, const FillFunction& fill) {
     values_[id].state = &states_[id];
   }
   if (value.kind == ValueKind::kTemporary) return absl::OkStatus();
-  return FillValue(value, values_[id], fill);
+  return FillValue(value, values_[id], fill(value));
 }
 
-absl::Status KernelOperands::Make(const FillFunction& fill) {
+absl::Status KernelOperands::Make(const FillOfValue& fill) {
   for (int64_t p = 0; p < (step_.context + kPageTokens - 1) / kPageTokens;
        ++p) {
     page_table_.push_back(static_cast<int32_t>(p));

@@ -18,6 +18,8 @@ namespace weft {
 // after the other.
 using FillFunction =
     std::function<void(std::mt19937& random, int64_t count, float* out)>;
+// The numbers that a value of the case holds.
+using FillOfValue = std::function<FillFunction(const Value& value)>;
 
 // Between -1 and 1.
 void FillUniform(std::mt19937& random, int64_t count, float* out);
@@ -28,7 +30,7 @@ class KernelOperands {
   // does not depend on how many there are. Errors: no memory, numbers that do
   // not fit the weight's type.
   static absl::StatusOr<std::unique_ptr<KernelOperands>> Create(
-      const KernelCase& kernel_case, int64_t rows, const FillFunction& fill);
+      const KernelCase& kernel_case, int64_t rows, const FillOfValue& fill);
 
   const Graph& graph() const { return graph_; }
   const Node& node() const { return graph_.node(graph_.order().back()); }
@@ -49,8 +51,8 @@ class KernelOperands {
   KernelOperands(const Graph& graph, const Bounds& step)
       : graph_(graph), step_(step) {}
 
-  absl::Status Make(const FillFunction& fill);
-  absl::Status MakeValue(ValueId id, const FillFunction& fill);
+  absl::Status Make(const FillOfValue& fill);
+  absl::Status MakeValue(ValueId id, const FillOfValue& fill);
   absl::Status FillValue(const Value& value, const Operand& operand,
                          const FillFunction& fill) const;
   bool IsResult(ValueId id) const;
