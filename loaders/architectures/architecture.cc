@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,14 @@ const Architecture* const kArchitectures[] = {
 #include "loaders/architectures/architecture_list.h"
 };
 #undef WEFT_ARCHITECTURE
+
+// None of a tensor that is only described (loaders/synthesize).
+std::vector<float> NumbersOf(const GgufTensor& tensor) {
+  std::vector<float> numbers(tensor.data.empty() ? 0 : tensor.elements());
+  DequantizeRow(tensor.type, tensor.data.data(), numbers.data(),
+                numbers.size());
+  return numbers;
+}
 
 constexpr int64_t kDefaultContext = 4096;
 // Rotation angles are good up to here (ops/kernels/rows/rows.h).
@@ -197,13 +206,20 @@ ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
     data.owner = tensor.file;
     return graph().AddWeight(name, type, std::move(data));
   }
-  auto floats = std::make_shared<std::vector<uint8_t>>(n * 4);
-  DequantizeRow(tensor.type, tensor.data.data(),
-                reinterpret_cast<float*>(floats->data()), n);
+  return AddNumbers(name, type.shape, NumbersOf(tensor));
+}
+
+ValueId ModelBuilder::AddNumbers(const std::string& name, Shape shape,
+                                 const std::vector<float>& numbers) {
   WeightData data;
-  data.bytes = *floats;
-  data.owner = floats;
-  return graph().AddWeight(name, type, std::move(data));
+  if (!numbers.empty()) {
+    auto bytes = std::make_shared<std::vector<uint8_t>>(numbers.size() * 4);
+    std::memcpy(bytes->data(), numbers.data(), bytes->size());
+    data.bytes = *bytes;
+    data.owner = bytes;
+  }
+  return graph().AddWeight(name, {DType::kF32, std::move(shape), ""},
+                           std::move(data));
 }
 
 ValueId ModelBuilder::Vector(const std::string& tensor,
@@ -241,26 +257,15 @@ ValueId ModelBuilder::Transposed(const std::string& tensor,
     Fail(found.status());
     return kNone;
   }
-  const GgufTensor& from = **found;
-  const int64_t rows = from.dims[0], columns = from.elements() / rows;
-  const ValueType type = {DType::kF32,
-                          Shape{Dim::Number(rows), Dim::Number(columns)}, ""};
-  WeightData data;
-  // What is only described has no numbers (loaders/synthesize).
-  if (!from.data.empty()) {
-    std::vector<float> numbers(from.elements());
-    DequantizeRow(from.type, from.data.data(), numbers.data(), from.elements());
-    auto turned = std::make_shared<std::vector<uint8_t>>(numbers.size() * 4);
-    float* out = reinterpret_cast<float*>(turned->data());
-    for (int64_t column = 0; column < columns; ++column) {
-      for (int64_t row = 0; row < rows; ++row) {
-        out[row * columns + column] = numbers[column * rows + row];
-      }
-    }
-    data.bytes = *turned;
-    data.owner = turned;
+  const int64_t rows = (*found)->dims[0];
+  const int64_t columns = (*found)->elements() / rows;
+  const std::vector<float> numbers = NumbersOf(**found);
+  std::vector<float> turned(numbers.size());
+  for (size_t i = 0; i < turned.size(); ++i) {
+    turned[i] = numbers[i % columns * rows + i / columns];
   }
-  return graph().AddWeight(tensor, type, std::move(data));
+  return AddNumbers(tensor, Shape{Dim::Number(rows), Dim::Number(columns)},
+                    turned);
 }
 
 ValueId ModelBuilder::Repeated(const std::string& tensor,
@@ -270,55 +275,12 @@ ValueId ModelBuilder::Repeated(const std::string& tensor,
     Fail(found.status());
     return kNone;
   }
-  const GgufTensor& from = **found;
-  const ValueType type = {DType::kF32,
-                          Shape{Dim::Number(from.elements() * times)}, ""};
-  WeightData data;
-  // What is only described has no numbers (loaders/synthesize).
-  if (!from.data.empty()) {
-    std::vector<float> numbers(from.elements());
-    DequantizeRow(from.type, from.data.data(), numbers.data(), from.elements());
-    auto repeated =
-        std::make_shared<std::vector<uint8_t>>(numbers.size() * times * 4);
-    float* out = reinterpret_cast<float*>(repeated->data());
-    for (float number : numbers) out = std::fill_n(out, times, number);
-    data.bytes = *repeated;
-    data.owner = repeated;
+  std::vector<float> repeated;
+  for (float number : NumbersOf(**found)) {
+    repeated.insert(repeated.end(), times, number);
   }
-  return graph().AddWeight(tensor, type, std::move(data));
-}
-
-ValueId ModelBuilder::RowsInTurns(const std::string& name, int64_t rows,
-                                  int64_t columns, int64_t period,
-                                  const std::vector<RowRange>& kinds) {
-  absl::StatusOr<const GgufTensor*> found =
-      weights_.Require(name + ".weight", std::vector<int64_t>{columns, rows});
-  if (!found.ok()) {
-    Fail(found.status());
-    return kNone;
-  }
-  const GgufTensor& tensor = **found;
-  const size_t row_bytes = RowBytes(tensor.type, columns);
-  std::vector<ValueId> parts;
-  for (const RowRange& kind : kinds) {
-    const ValueType type = {
-        tensor.type, Shape{Dim::Number(kind.size), Dim::Number(columns)}, ""};
-    for (int64_t row = kind.first; row < rows; row += period) {
-      WeightData data;
-      // What is only described has no numbers (loaders/synthesize).
-      if (!tensor.data.empty()) {
-        data.bytes =
-            tensor.data.subspan(row * row_bytes, kind.size * row_bytes);
-        data.owner = tensor.file;
-        data.mapped = true;
-      }
-      parts.push_back(graph().AddWeight(absl::StrCat(name, ".", row), type,
-                                        std::move(data)));
-    }
-  }
-  if (parts.size() == 1) return parts[0];
-  Name(name);
-  return ConcatRows(std::move(parts));
+  return AddNumbers(tensor, Shape{Dim::Number((*found)->elements() * times)},
+                    repeated);
 }
 
 void ModelBuilder::CheckAllOrNone(const std::string& tensor,
@@ -338,13 +300,8 @@ ValueId ModelBuilder::OptionalRopeFactors(const std::string& tensor) {
       tensor, std::vector<int64_t>{config.rope_dimension_count / 2});
   if (!found.ok()) Fail(found.status());
   if (!found.ok() || *found == nullptr) return kNone;
-  // What is only described has no numbers (loaders/synthesize).
-  if ((*found)->data.empty()) return AddVector(**found);
   const GgufTensor& factors = **found;
-  std::vector<float> values(factors.elements());
-  DequantizeRow(factors.type, factors.data.data(), values.data(),
-                factors.elements());
-  for (float value : values) {
+  for (float value : NumbersOf(factors)) {
     if (value >= kLeastFactor && value <= kLargestFactor) continue;
     Fail(absl::InvalidArgumentError(absl::StrCat(
         "bad tensor '", tensor, "': ", factors.file->path(), ": it holds ",
@@ -396,17 +353,14 @@ ValueId ModelBuilder::RowVector(const std::string& name, int64_t rows,
     return kNone;
   }
   const GgufTensor& tensor = **found;
-  const ValueType type = {DType::kF32, Shape{Dim::Number(columns)}, ""};
   // What is only described has no rows (loaders/synthesize).
-  if (tensor.data.empty()) return graph().AddWeight(name, type, {});
-  auto floats = std::make_shared<std::vector<uint8_t>>(columns * 4);
-  DequantizeRow(tensor.type,
-                tensor.data.data() + row * RowBytes(tensor.type, columns),
-                reinterpret_cast<float*>(floats->data()), columns);
-  WeightData data;
-  data.bytes = *floats;
-  data.owner = floats;
-  return graph().AddWeight(name, type, std::move(data));
+  std::vector<float> numbers(tensor.data.empty() ? 0 : columns);
+  if (!numbers.empty()) {
+    DequantizeRow(tensor.type,
+                  tensor.data.data() + row * RowBytes(tensor.type, columns),
+                  numbers.data(), columns);
+  }
+  return AddNumbers(name, Shape{Dim::Number(columns)}, numbers);
 }
 
 ValueId ModelBuilder::Linear(const std::string& name, ValueId x,

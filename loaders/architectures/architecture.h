@@ -26,11 +26,6 @@ struct GraphOptions {
   int64_t tokens = 512;
 };
 
-// Some rows of a matrix.
-struct RowRange {
-  int64_t first, size;
-};
-
 // Whether a product has something added to it.
 enum class Bias { kOptional, kRequired };
 
@@ -84,10 +79,6 @@ class ModelBuilder : public GraphBuilder {
   // The numbers of a tensor, each so many times in a row.
   ValueId Repeated(const std::string& tensor, std::vector<int64_t> dims,
                    int64_t times);
-  // Of the matrix `name`.weight, whose rows are of several kinds in turns, with
-  // `period` rows in a turn: the given ones of every turn, kind by kind.
-  ValueId RowsInTurns(const std::string& name, int64_t rows, int64_t columns,
-                      int64_t period, const std::vector<RowRange>& kinds);
   // What frequencies of rotation are divided by, one per pair: above 0 and not
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
@@ -143,6 +134,9 @@ class ModelBuilder : public GraphBuilder {
   ValueId JoinExperts(const std::string& name, const std::string& one,
                       int64_t experts, int64_t rows, int64_t columns);
   ValueId AddVector(const GgufTensor& tensor);
+  // None: a weight that is only described.
+  ValueId AddNumbers(const std::string& name, Shape shape,
+                     const std::vector<float>& numbers);
   // The number `name`.scale, or 1.
   double FactorOf(const std::string& name);
   // Fails when another block has what this one does not, or the reverse.

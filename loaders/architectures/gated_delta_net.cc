@@ -62,19 +62,15 @@ ValueId GatedAttention(ModelBuilder& m, int64_t block, ValueId x) {
   const int64_t d = c.embedding_length, size = c.key_length;
   const int64_t count = c.Block(block).head_count;
   const int64_t count_kv = c.Block(block).head_count_kv;
-  const int64_t rows = 2 * count * size;
-  const ValueId q_weight =
-      m.RowsInTurns(blk + "attn_q", rows, d, 2 * size, {{0, size}});
-  const ValueId gate_weight =
-      m.RowsInTurns(blk + "attn_q", rows, d, 2 * size, {{size, size}});
+  const ValueId weight = m.Matrix(blk + "attn_q", 2 * count * size, d);
   Heads heads;
   heads.k = m.Linear(blk + "attn_k", x, count_kv * size, d);
   heads.v = m.Linear(blk + "attn_v", x, count_kv * c.value_length, d);
   if (!m.ok()) return kNone;
   m.Name(blk + "attn_q");
-  heads.q = m.Matmul(x, q_weight);
+  heads.q = m.Matmul(x, m.SliceRows(weight, count, 0, size));
   m.Name(blk + "attn_q_gate");
-  const ValueId gate = m.Matmul(x, gate_weight);
+  const ValueId gate = m.Matmul(x, m.SliceRows(weight, count, size, size));
   heads = RotateHeads(m, block, NormHeads(m, block, heads),
                       m.RopeOf(RopeStyle::kHalves));
   const ValueId attended = AttendHeads(

@@ -13,17 +13,18 @@ namespace {
 void ReadOldProjection(ModelBuilder& m, const std::string& name, ValueId x,
                        const SsmSizes& s, DeltaNetInputs* in) {
   const int64_t keys = s.state, values = s.inner / s.groups;
-  const int64_t period = 2 * keys + 2 * values;
-  const auto part = [&](std::vector<RowRange> ranges) {
-    return m.RowsInTurns(name, s.groups * period, m.config.embedding_length,
-                         period, ranges);
+  const ValueId weight =
+      m.Matrix(name, 2 * s.groups * (keys + values), m.config.embedding_length);
+  if (!m.ok()) return;
+  const auto part = [&](int64_t begin, int64_t size) {
+    return m.SliceRows(weight, s.groups, begin, size);
   };
-  const ValueId qkv = part({{0, keys}, {keys, keys}, {2 * keys, values}});
-  const ValueId gate = part({{2 * keys + values, values}});
+  const ValueId qkv =
+      m.ConcatRows({part(0, keys), part(keys, keys), part(2 * keys, values)});
   m.Name(name + "_qkv");
   in->qkv = m.Matmul(x, qkv);
   m.Name(name + "_gate");
-  in->gate = m.Matmul(x, gate);
+  in->gate = m.Matmul(x, part(2 * keys + values, values));
 }
 
 DeltaNetInputs Inputs(ModelBuilder& m, int64_t block, ValueId x) {
@@ -39,16 +40,12 @@ DeltaNetInputs Inputs(ModelBuilder& m, int64_t block, ValueId x) {
   }
   // Of each head of keys first its betas, then its alphas.
   const int64_t share = s.heads / s.groups;
-  const auto part = [&](int64_t first) {
-    return m.RowsInTurns(blk + "ssm_ba", 2 * s.heads, d, 2 * share,
-                         {{first, share}});
-  };
-  const ValueId beta = part(0), alpha = part(share);
+  const ValueId weight = m.Matrix(blk + "ssm_ba", 2 * s.heads, d);
   if (!m.ok()) return in;
   m.Name(blk + "ssm_beta");
-  in.beta = m.Matmul(x, beta);
+  in.beta = m.Matmul(x, m.SliceRows(weight, s.groups, 0, share));
   m.Name(blk + "ssm_alpha");
-  in.alpha = m.Matmul(x, alpha);
+  in.alpha = m.Matmul(x, m.SliceRows(weight, s.groups, share, share));
   return in;
 }
 
