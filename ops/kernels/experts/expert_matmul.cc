@@ -17,8 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/experts.h"
 #include "ops/kernels/experts/expert_kernels.h"
-#include "ops/kernels/matmul/dense_matmul.h"
-#include "ops/kernels/matmul/quantized_matmul.h"
+#include "ops/kernels/matmul/part_matmul.h"
 #include "ops/kernels/quantized_rows.h"
 #include "ops/weight_layout.h"
 
@@ -217,47 +216,17 @@ class ExpertMatmulNode : public Kernel {
   const int64_t expert_bytes_;
 };
 
-// Kernels of the matmul family that together take any number of rows: how many
-// chose an expert is known only when it runs.
-class ExpertMatmulRow : public KernelRow {
+class ExpertMatmulRow : public PartMatmulRow {
  public:
   ExpertMatmulRow(MatmulTiles tiles, bool quantized)
-      : KernelRow(absl::StrCat("expert_", tiles.name()), "expert_matmul",
-                  tiles.any().isa,
-                  absl::string_view(tiles.any().layout) == "rows"
-                      ? ""
-                      : tiles.any().layout,
-                  quantized ? "blocks of 32" : "chain"),
-        tiles_(std::move(tiles)),
-        quantized_(quantized) {}
+      : PartMatmulRow("expert", std::move(tiles), quantized) {}
 
   bool Computes(const Node& node) const override {
     return IsExpertMatmul(node);
   }
 
-  std::string Refuses(const NodeView& view) const override {
-    if (view.input(1).type.dtype != tiles_.any().weight) {
-      return absl::StrCat("multiplies ", UpperName(tiles_.any().weight));
-    }
-    if ((view.input(0).type.dtype == DType::kQ8Rows) != quantized_) {
-      return quantized_ ? "wants quantised rows" : "wants rows of f32";
-    }
-    if (view.WeightLayout(1) != weight_layout()) {
-      return absl::StrCat("reads weights ", weight_layout().empty()
-                                                ? "row after row"
-                                                : "in " + weight_layout());
-    }
-    // Else a panel would have rows of two experts.
-    const int64_t rows = ExpertPartsOf(view.graph, view.node).weight_rows;
-    if (!weight_layout().empty() && rows % kPanelRows != 0) {
-      return absl::StrCat("wants whole panels of ", kPanelRows,
-                          " rows for each expert, found ", rows);
-    }
-    return "";
-  }
-
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return std::make_unique<ExpertMatmulNode>(view, tiles_);
+    return std::make_unique<ExpertMatmulNode>(view, tiles());
   }
 
   int64_t ScratchBytes(const NodeView& view) const override {
@@ -266,32 +235,22 @@ class ExpertMatmulRow : public KernelRow {
         view.input(0).type.shape[0].Resolve(view.graph.bounds) * parts.used;
     return Groups::IndexBytes(parts.experts, pairs) +
            pairs *
-               OperandRowBytes(view.input(1).type.shape[1].value, quantized_);
+               OperandRowBytes(view.input(1).type.shape[1].value, quantized());
   }
 
-  int64_t ThreadScratchBytes(const NodeView& view) const override {
-    return tiles_.ThreadScratchBytes(view.input(1).type.shape[1].value);
+ protected:
+  int64_t PartRows(const NodeView& view) const override {
+    return ExpertPartsOf(view.graph, view.node).weight_rows;
   }
-
- private:
-  const MatmulTiles tiles_;
-  const bool quantized_;
 };
-
-void AddTable(absl::Span<const MatmulKernel> table, bool quantized,
-              KernelRows* rows) {
-  for (MatmulTiles& tiles : TilesOf(table)) {
-    rows->push_back(
-        std::make_unique<ExpertMatmulRow>(std::move(tiles), quantized));
-  }
-}
 
 }  // namespace
 
 void AddExpertMatmulKernels(KernelRows* rows) {
-  AddTable(QuantizedMatmulKernels(), true, rows);
-  AddTable(DenseMatmulKernels(), false, rows);
-  AddTable(WidenedMatmulKernels(), false, rows);
+  ForEachPartMatmul([rows](MatmulTiles tiles, bool quantized) {
+    rows->push_back(
+        std::make_unique<ExpertMatmulRow>(std::move(tiles), quantized));
+  });
 }
 
 void AddExpertKernels(KernelRows* rows) {

@@ -12,8 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/heads.h"
-#include "ops/kernels/matmul/dense_matmul.h"
-#include "ops/kernels/matmul/quantized_matmul.h"
+#include "ops/kernels/matmul/part_matmul.h"
 #include "ops/kernels/quantized_rows.h"
 #include "ops/ops.h"
 #include "ops/weight_layout.h"
@@ -110,57 +109,26 @@ class HeadMatmulNode : public Kernel {
   const int64_t head_bytes_;
 };
 
-class HeadMatmulRow : public KernelRow {
+class HeadMatmulRow : public PartMatmulRow {
  public:
   HeadMatmulRow(MatmulTiles tiles, bool quantized)
-      : KernelRow(absl::StrCat("head_", tiles.name()), "head_matmul",
-                  tiles.any().isa,
-                  absl::string_view(tiles.any().layout) == "rows"
-                      ? ""
-                      : tiles.any().layout,
-                  quantized ? "blocks of 32" : "chain"),
-        tiles_(std::move(tiles)),
-        quantized_(quantized) {}
-
-  std::string Refuses(const NodeView& view) const override {
-    if (view.input(1).type.dtype != tiles_.any().weight) {
-      return absl::StrCat("multiplies ", UpperName(tiles_.any().weight));
-    }
-    if ((view.input(0).type.dtype == DType::kQ8Rows) != quantized_) {
-      return quantized_ ? "wants quantised rows" : "wants rows of f32";
-    }
-    if (view.WeightLayout(1) != weight_layout()) {
-      return absl::StrCat("reads weights ", weight_layout().empty()
-                                                ? "row after row"
-                                                : "in " + weight_layout());
-    }
-    // Else a panel would have rows of two heads.
-    const int64_t rows = HeadPartsOf(view.graph, view.node).weight_rows;
-    if (!weight_layout().empty() && rows % kPanelRows != 0) {
-      return absl::StrCat("wants whole panels of ", kPanelRows,
-                          " rows for each head, found ", rows);
-    }
-    return "";
-  }
+      : PartMatmulRow("head", std::move(tiles), quantized) {}
 
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
-    return std::make_unique<HeadMatmulNode>(view, tiles_);
+    return std::make_unique<HeadMatmulNode>(view, tiles());
   }
 
   int64_t ScratchBytes(const NodeView& view) const override {
-    if (!quantized_) return 0;
+    if (!quantized()) return 0;
     const HeadParts parts = HeadPartsOf(view.graph, view.node);
     return view.input(0).type.shape[0].Resolve(view.graph.bounds) *
            parts.heads * QuantizedRowBytes(parts.depth);
   }
 
-  int64_t ThreadScratchBytes(const NodeView& view) const override {
-    return tiles_.ThreadScratchBytes(view.input(1).type.shape[1].value);
+ protected:
+  int64_t PartRows(const NodeView& view) const override {
+    return HeadPartsOf(view.graph, view.node).weight_rows;
   }
-
- private:
-  const MatmulTiles tiles_;
-  const bool quantized_;
 };
 
 class ConcatHeadsNode : public Kernel {
@@ -207,20 +175,13 @@ class ConcatHeadsRow : public KernelRow {
   }
 };
 
-void AddTable(absl::Span<const MatmulKernel> table, bool quantized,
-              KernelRows* rows) {
-  for (MatmulTiles& tiles : TilesOf(table)) {
-    rows->push_back(
-        std::make_unique<HeadMatmulRow>(std::move(tiles), quantized));
-  }
-}
-
 }  // namespace
 
 void AddHeadKernels(KernelRows* rows) {
-  AddTable(QuantizedMatmulKernels(), true, rows);
-  AddTable(DenseMatmulKernels(), false, rows);
-  AddTable(WidenedMatmulKernels(), false, rows);
+  ForEachPartMatmul([rows](MatmulTiles tiles, bool quantized) {
+    rows->push_back(
+        std::make_unique<HeadMatmulRow>(std::move(tiles), quantized));
+  });
   rows->push_back(std::make_unique<ConcatHeadsRow>());
 }
 
