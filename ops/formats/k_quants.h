@@ -271,123 +271,104 @@ inline void PackScales(const LineSuperBlock<32>& fit, uint8_t packed[12]) {
   }
 }
 
-inline void EncodeRow(const float* src, const float* importance,
-                      BlockQ2_K* blocks, int64_t n) {
-  float weights[kSuperBlockSize];
+inline void EncodeBlock(const float* x, const float* weights,
+                        BlockQ2_K& block) {
   uint8_t q[kSuperBlockSize];
-  for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
-    const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
-                                 weights);
-    const auto fit = FitLineSuperBlock<3, 16, 15>(x, weights, kStartsQ2_K);
-    Round<3>(x, fit, q);
-    blocks[b].d = fit.d;
-    blocks[b].dmin = fit.dmin;
-    for (int g = 0; g < 16; ++g) {
-      blocks[b].scales[g] =
-          static_cast<uint8_t>(fit.scales[g] | (fit.mins[g] << 4));
-    }
-    PackTwoBits(q, blocks[b].qs);
+  const auto fit = FitLineSuperBlock<3, 16, 15>(x, weights, kStartsQ2_K);
+  Round<3>(x, fit, q);
+  block.d = fit.d;
+  block.dmin = fit.dmin;
+  for (int g = 0; g < 16; ++g) {
+    block.scales[g] = static_cast<uint8_t>(fit.scales[g] | (fit.mins[g] << 4));
+  }
+  PackTwoBits(q, block.qs);
+}
+
+inline void EncodeBlock(const float* x, const float* weights,
+                        BlockQ3_K& block) {
+  uint8_t q[kSuperBlockSize];
+  const auto fit = FitScaledSuperBlock<LinearLevels<-4, 3>, 16, -32, 31>(
+      x, weights, kStartsQ3_K);
+  Round<4>(x, fit, q);
+
+  block.d = fit.d;
+  PackTwoBits(q, block.qs);
+  for (int i = 0; i < 32; ++i) {
+    int mask = 0;
+    for (int g = 0; g < 8; ++g) mask |= (q[32 * g + i] >> 2) << g;
+    block.hmask[i] = static_cast<uint8_t>(mask);
+  }
+  std::memset(block.scales, 0, sizeof(block.scales));
+  for (int g = 0; g < 16; ++g) {
+    const int scale = fit.scales[g] + 32;
+    block.scales[g % 8] |= static_cast<uint8_t>((scale & 15) << (4 * (g / 8)));
+    block.scales[8 + g % 4] |=
+        static_cast<uint8_t>((scale >> 4) << (2 * (g / 4)));
   }
 }
 
-inline void EncodeRow(const float* src, const float* importance,
-                      BlockQ3_K* blocks, int64_t n) {
-  float weights[kSuperBlockSize];
+inline void EncodeBlock(const float* x, const float* weights,
+                        BlockQ4_K& block) {
   uint8_t q[kSuperBlockSize];
-  for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
-    const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
-                                 weights);
-    const auto fit = FitScaledSuperBlock<LinearLevels<-4, 3>, 16, -32, 31>(
-        x, weights, kStartsQ3_K);
-    Round<4>(x, fit, q);
-    BlockQ3_K& block = blocks[b];
-    block.d = fit.d;
-    PackTwoBits(q, block.qs);
-    for (int i = 0; i < 32; ++i) {
-      int mask = 0;
-      for (int g = 0; g < 8; ++g) mask |= (q[32 * g + i] >> 2) << g;
-      block.hmask[i] = static_cast<uint8_t>(mask);
-    }
-    std::memset(block.scales, 0, sizeof(block.scales));
-    for (int g = 0; g < 16; ++g) {
-      const int scale = fit.scales[g] + 32;
-      block.scales[g % 8] |=
-          static_cast<uint8_t>((scale & 15) << (4 * (g / 8)));
-      block.scales[8 + g % 4] |=
-          static_cast<uint8_t>((scale >> 4) << (2 * (g / 4)));
-    }
+  const auto fit = FitLineSuperBlock<15, 32, 63>(x, weights, kStartsQ4_K);
+  Round<15>(x, fit, q);
+  block.d = fit.d;
+  block.dmin = fit.dmin;
+  PackScales(fit, block.scales);
+  PackFourBits(q, block.qs);
+}
+
+inline void EncodeBlock(const float* x, const float* weights,
+                        BlockQ5_K& block) {
+  uint8_t q[kSuperBlockSize];
+  const auto fit = FitLineSuperBlock<31, 32, 63>(x, weights, kStartsQ5_K);
+  Round<31>(x, fit, q);
+  block.d = fit.d;
+  block.dmin = fit.dmin;
+  PackScales(fit, block.scales);
+  PackFourBits(q, block.qs);
+  for (int i = 0; i < 32; ++i) {
+    int high = 0;
+    for (int g = 0; g < 8; ++g) high |= (q[32 * g + i] >> 4) << g;
+    block.qh[i] = static_cast<uint8_t>(high);
   }
 }
 
-inline void EncodeRow(const float* src, const float* importance,
-                      BlockQ4_K* blocks, int64_t n) {
-  float weights[kSuperBlockSize];
+inline void EncodeBlock(const float* x, const float* weights,
+                        BlockQ6_K& block) {
   uint8_t q[kSuperBlockSize];
-  for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
-    const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
-                                 weights);
-    const auto fit = FitLineSuperBlock<15, 32, 63>(x, weights, kStartsQ4_K);
-    Round<15>(x, fit, q);
-    blocks[b].d = fit.d;
-    blocks[b].dmin = fit.dmin;
-    PackScales(fit, blocks[b].scales);
-    PackFourBits(q, blocks[b].qs);
-  }
-}
+  const auto fit = FitScaledSuperBlock<LinearLevels<-32, 31>, 16, -128, 127>(
+      x, weights, kStartsQ6_K);
+  Round<32>(x, fit, q);
 
-inline void EncodeRow(const float* src, const float* importance,
-                      BlockQ5_K* blocks, int64_t n) {
-  float weights[kSuperBlockSize];
-  uint8_t q[kSuperBlockSize];
-  for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
-    const float* x = src + kSuperBlockSize * b;
-    FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
-                                 weights);
-    const auto fit = FitLineSuperBlock<31, 32, 63>(x, weights, kStartsQ5_K);
-    Round<31>(x, fit, q);
-    blocks[b].d = fit.d;
-    blocks[b].dmin = fit.dmin;
-    PackScales(fit, blocks[b].scales);
-    PackFourBits(q, blocks[b].qs);
+  block.d = fit.d;
+  for (int g = 0; g < 16; ++g) {
+    block.scales[g] = static_cast<int8_t>(fit.scales[g]);
+  }
+  for (int h = 0; h < 2; ++h) {
+    const uint8_t* half = q + 128 * h;
+    for (int i = 0; i < 64; ++i) {
+      block.ql[64 * h + i] =
+          static_cast<uint8_t>((half[i] & 15) | ((half[64 + i] & 15) << 4));
+    }
     for (int i = 0; i < 32; ++i) {
       int high = 0;
-      for (int g = 0; g < 8; ++g) high |= (q[32 * g + i] >> 4) << g;
-      blocks[b].qh[i] = static_cast<uint8_t>(high);
+      for (int j = 0; j < 4; ++j) high |= (half[32 * j + i] >> 4) << (2 * j);
+      block.qh[32 * h + i] = static_cast<uint8_t>(high);
     }
   }
 }
 
-inline void EncodeRow(const float* src, const float* importance,
-                      BlockQ6_K* blocks, int64_t n) {
+// Of each of the types above.
+template <class Block>
+auto EncodeRow(const float* src, const float* importance, Block* blocks,
+               int64_t n) -> decltype(EncodeBlock(src, importance, *blocks)) {
   float weights[kSuperBlockSize];
-  uint8_t q[kSuperBlockSize];
   for (int64_t b = 0; b < n / kSuperBlockSize; ++b) {
     const float* x = src + kSuperBlockSize * b;
     FillWeights<kSuperBlockSize>(x, At(importance, kSuperBlockSize * b),
                                  weights);
-    const auto fit = FitScaledSuperBlock<LinearLevels<-32, 31>, 16, -128, 127>(
-        x, weights, kStartsQ6_K);
-    Round<32>(x, fit, q);
-    BlockQ6_K& block = blocks[b];
-    block.d = fit.d;
-    for (int g = 0; g < 16; ++g) {
-      block.scales[g] = static_cast<int8_t>(fit.scales[g]);
-    }
-    for (int h = 0; h < 2; ++h) {
-      const uint8_t* half = q + 128 * h;
-      for (int i = 0; i < 64; ++i) {
-        block.ql[64 * h + i] =
-            static_cast<uint8_t>((half[i] & 15) | ((half[64 + i] & 15) << 4));
-      }
-      for (int i = 0; i < 32; ++i) {
-        int high = 0;
-        for (int j = 0; j < 4; ++j) high |= (half[32 * j + i] >> 4) << (2 * j);
-        block.qh[32 * h + i] = static_cast<uint8_t>(high);
-      }
-    }
+    EncodeBlock(x, weights, blocks[b]);
   }
 }
 
