@@ -31,15 +31,9 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  traits.handled_keys.push_back(kNextTokenBlocks);
-  return traits;
-}
-
 }  // namespace
 
-const Architecture kBailingMoe2 = {"bailingmoe2", Traits(), Build};
+const Architecture kBailingMoe2 = {"bailingmoe2",
+                                   ExpertTraits({kNextTokenBlocks}), Build};
 
 }  // namespace weft

@@ -33,9 +33,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  traits.handled_keys.push_back(kNextTokenBlocks);
+  ModelTraits traits = ExpertTraits({kNextTokenBlocks});
   traits.keys = LatentKeys();
   traits.yarn_scales_scores = true;
   return traits;

@@ -28,14 +28,8 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  return traits;
-}
-
 }  // namespace
 
-const Architecture kDots1 = {"dots1", Traits(), Build};
+const Architecture kDots1 = {"dots1", ExpertTraits(), Build};
 
 }  // namespace weft

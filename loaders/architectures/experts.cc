@@ -114,6 +114,13 @@ std::vector<absl::string_view> ExpertKeys() {
           "leading_dense_block_count"};
 }
 
+ModelTraits ExpertTraits(std::vector<absl::string_view> more) {
+  ModelTraits traits;
+  traits.handled_keys = ExpertKeys();
+  for (absl::string_view key : more) traits.handled_keys.push_back(key);
+  return traits;
+}
+
 Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
                       const ExpertOptions& options) {
   const ValueId logits =

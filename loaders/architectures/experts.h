@@ -5,8 +5,8 @@
 //   options.score = ExpertOptions::Score::kSigmoid;    what the family knows
 //   x = FeedForwardOrExperts(m, block, x, options);
 //
-// with `traits.handled_keys = ExpertKeys()`, so that the keys of routers are
-// read (ModelConfig::expert_gating and so on) rather than refused. A family
+// with ExpertTraits(), so that the keys of routers are read
+// (ModelConfig::expert_gating and so on) rather than refused. A family
 // that is put together otherwise (a norm between the parts, one input for the
 // router and another for the experts) calls Experts and SharedExperts itself.
 //
@@ -62,6 +62,8 @@ ExpertOptions ExpertsOf(const ModelConfig& config);
 
 // The keys behind that, and behind ModelConfig::HasExperts.
 std::vector<absl::string_view> ExpertKeys();
+// Of a family that obeys them, and these.
+ModelTraits ExpertTraits(std::vector<absl::string_view> more = {});
 
 // Which experts each row of x goes to, for families whose experts are
 // otherwise: ffn_gate_inp and exp_probs_b.

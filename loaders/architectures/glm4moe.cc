@@ -36,15 +36,9 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  traits.handled_keys.push_back(kNextTokenBlocks);
-  return traits;
-}
-
 }  // namespace
 
-const Architecture kGlm4Moe = {"glm4moe", Traits(), Build};
+const Architecture kGlm4Moe = {"glm4moe", ExpertTraits({kNextTokenBlocks}),
+                               Build};
 
 }  // namespace weft

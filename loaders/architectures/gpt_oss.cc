@@ -40,9 +40,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  traits.handled_keys.push_back("attention.sliding_window");
+  ModelTraits traits = ExpertTraits({"attention.sliding_window"});
   traits.window_period = 2;
   return traits;
 }

@@ -31,8 +31,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits MixtureTraits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
+  ModelTraits traits = ExpertTraits();
   return traits;
 }
 

@@ -95,9 +95,8 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
+  ModelTraits traits = ExpertTraits();
   traits.blocks_without_attention = true;
-  traits.handled_keys = ExpertKeys();
   traits.keys = LatentKeys();
   traits.keys.push_back({kConvKernel, 2, 64, 0, true});
   traits.keys.push_back({kHeadLength, 1, 512, 0, true});

@@ -70,8 +70,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
+  ModelTraits traits = ExpertTraits();
   traits.keys = {{kWindow, 0, 1 << 30, kChunk}};
   return traits;
 }

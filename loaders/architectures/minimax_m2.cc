@@ -31,14 +31,8 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  return traits;
-}
-
 }  // namespace
 
-const Architecture kMiniMaxM2 = {"minimax-m2", Traits(), Build};
+const Architecture kMiniMaxM2 = {"minimax-m2", ExpertTraits(), Build};
 
 }  // namespace weft

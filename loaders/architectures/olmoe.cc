@@ -28,14 +28,8 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  return traits;
-}
-
 }  // namespace
 
-const Architecture kOlmoe = {"olmoe", Traits(), Build};
+const Architecture kOlmoe = {"olmoe", ExpertTraits(), Build};
 
 }  // namespace weft

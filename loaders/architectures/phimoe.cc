@@ -37,10 +37,8 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
+  ModelTraits traits = ExpertTraits({"attention.sliding_window"});
   traits.longrope = true;
-  traits.handled_keys = ExpertKeys();
-  traits.handled_keys.push_back("attention.sliding_window");
   return traits;
 }
 

@@ -34,8 +34,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
+  ModelTraits traits = ExpertTraits();
   traits.experts_share_length = true;
   return traits;
 }
