@@ -1,10 +1,8 @@
 // Multi-head latent attention as small made-up models: bits that depend on
 // nothing but tokens, passes and kernels as their references, both forms in
 // which files have the heads' matrices, and a cache of one row per token.
-#include <cstring>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -12,11 +10,9 @@
 #include "gtest/gtest.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/synthesize.h"
-#include "passes/pipeline.h"
 #include "runtime/api/engine.h"
-#include "runtime/check/check_nodes.h"
-#include "runtime/check/check_passes.h"
 #include "tests/golden/golden_data.h"
+#include "tests/golden/made_up_model.h"
 
 namespace weft {
 namespace {
@@ -59,35 +55,6 @@ std::string Synthesize(const std::string& type, int64_t query_rank,
   return path + ".gguf";
 }
 
-std::vector<int32_t> SomeTokens(int count) {
-  std::mt19937 random(20261201);
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < count; ++i) tokens.push_back(random() % 320);
-  return tokens;
-}
-
-std::vector<float> Logits(const std::string& path, const EngineOptions& options,
-                          const std::vector<int32_t>& tokens, int64_t chunk) {
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
-  EXPECT_TRUE(engine.ok()) << path << ": " << engine.status();
-  std::vector<float> result;
-  if (!engine.ok()) return result;
-  std::vector<int64_t> positions;
-  for (size_t i = 0; i < tokens.size(); ++i) positions.push_back(i);
-  const absl::Status status = (*engine)->Evaluate(
-      tokens, positions, chunk, [&](int64_t, absl::Span<const float> row) {
-        result.insert(result.end(), row.begin(), row.end());
-        return absl::OkStatus();
-      });
-  EXPECT_TRUE(status.ok()) << status;
-  return result;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && !a.empty() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 EngineOptions WithCache(DType type) {
   EngineOptions options;
   options.model.graph.kv_type = type;
@@ -96,30 +63,9 @@ EngineOptions WithCache(DType type) {
 }
 
 TEST(LatentAttentionTest, BitsDependOnNeitherChunksNorThreadsNorFusions) {
-  std::vector<std::string> passes;
-  for (const PassEntry& pass : Pipeline()) {
-    if (pass.tolerance == 0) passes.push_back(pass.name);
-  }
-  const std::vector<int32_t> tokens = SomeTokens(70);
   for (const char* type : {"F32", "Q8_0", "Q4_K_M"}) {
     for (const bool split : {false, true}) {
-      const std::string path = Synthesize(type, split ? 96 : 0, split);
-      EngineOptions options = WithCache(DType::kF16);
-      const std::vector<float> logits = Logits(path, options, tokens, 512);
-      for (int64_t chunk : {1, 7}) {
-        EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, chunk)))
-            << type << " chunk " << chunk;
-      }
-      options.threads = 1;
-      EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)));
-      for (const std::string& pass : passes) {
-        options.model.compile.disabled_passes = {pass};
-        EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
-            << type << " without " << pass;
-      }
-      options.model.compile.disabled_passes = {passes.begin(), passes.end()};
-      EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
-          << type << " without all that keep bits";
+      ExpectBitsOfTokensAlone(Synthesize(type, split ? 96 : 0, split));
     }
   }
 }
@@ -191,40 +137,9 @@ TEST(LatentAttentionTest, BothFormsOfTheMatricesGiveTheSameBits) {
 }
 
 TEST(LatentAttentionTest, PassesAndKernelsAgreeWithReferenceFunctions) {
-  const auto threads = ThreadPool::Create(2);
-  ASSERT_TRUE(threads.ok()) << threads.status();
-  const std::vector<int32_t> tokens = SomeTokens(20);
   for (const char* type : {"F32", "Q8_0", "Q4_K_M"}) {
     for (const bool split : {false, true}) {
-      const auto file = GgufFile::Open(Synthesize(type, split ? 0 : 96, split));
-      ASSERT_TRUE(file.ok()) << file.status();
-      ModelOptions options = DefaultModelOptions();
-      options.compile.buckets = {1, 8};
-      options.graph.context = 64;
-      ReferenceEvaluator evaluator;
-      PassChecker passes(&evaluator, TokenInputs(tokens, 0),
-                         {20, 20, kPageTokens});
-      absl::StatusOr<Plan> plan = CompileModel(
-          *file, options,
-          [&](const std::string& pass, int64_t bucket, const Graph& graph) {
-            passes.Look(pass, bucket, graph);
-          });
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_TRUE(passes.status().ok()) << passes.status();
-      if (const PassCheck* guilty = passes.Guilty()) {
-        ADD_FAILURE() << type << " " << guilty->pass << ": " << guilty->fault;
-      }
-      for (const Graph& graph : plan->buckets) {
-        EXPECT_EQ(graph.arena.bytes, graph.arena.lower_bound)
-            << type << " " << graph.bounds.tokens;
-      }
-      ASSERT_TRUE(MakeWeights(*plan, **threads).ok());
-      const auto nodes = CheckNodes(*plan, tokens, **threads, &evaluator);
-      ASSERT_TRUE(nodes.ok()) << nodes.status();
-      for (const NodeFault& fault : nodes->faults) {
-        ADD_FAILURE() << type << " " << fault.node << " " << fault.kernel
-                      << ": " << fault.fault;
-      }
+      ExpectReferenceResults(Synthesize(type, split ? 0 : 96, split));
     }
   }
 }

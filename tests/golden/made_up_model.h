@@ -1,0 +1,31 @@
+// What holds for every made-up model, by its file: for the tests of families
+// and of what they are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/api/engine.h"
+
+namespace weft {
+
+// Ids below 320, the same in every run.
+std::vector<int32_t> SomeTokens(int count);
+
+// Of all positions, one row after the other.
+std::vector<float> Logits(const std::string& path, const EngineOptions& options,
+                          const std::vector<int32_t>& tokens, int64_t chunk);
+
+// False where there are none.
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+
+// Logits have the same bits in chunks of 1, 7 and 512, by 1 thread and 2, and
+// without each pass that keeps bits, and without all of them.
+void ExpectBitsOfTokensAlone(const std::string& path);
+
+// Every pass and every kernel gives what reference functions give, in plans
+// whose arenas are at the lower bound.
+void ExpectReferenceResults(const std::string& path);
+
+}  // namespace weft
