@@ -250,7 +250,8 @@ TEST(Synth, MakesAModelThatInspectsAndRuns) {
   EXPECT_EQ(json["model"]["context_length"], 128);
   EXPECT_GE(json["plan"]["packed_overhead"], -0.001);
   EXPECT_LT(json["plan"]["packed_overhead"], 0.2);
-  EXPECT_EQ(WeftJson({"run", path, "-p", "hello", "-n", "4", "--json"})
+  EXPECT_EQ(WeftJson({"run", path, "-p", "hello", "-n", "4", "--temperature",
+                      "0", "--json"})
                 .value("stop_reason", ""),
             "length");
 }
