@@ -73,8 +73,8 @@ absl::Status MappedFile::CheckUnchanged() const {
   }
   return absl::FailedPreconditionError(
       absl::StrCat("model file has changed: ", path_,
-                   ": it was written to while it is in "
-                   "use: start again, or with --copy-model"));
+                   ": its size or its time stamp is another than when it was "
+                   "loaded: start again, or with --copy-model"));
 }
 
 void ReleasePages(absl::Span<const uint8_t> bytes) {

@@ -231,6 +231,12 @@ absl::Status OutputFile::Write(int64_t offset,
 }
 
 absl::Status OutputFile::Commit() {
+  // What is replaced keeps who may read it.
+  struct stat replaced;
+  if (stat(target_.c_str(), &replaced) == 0 &&
+      fchmod(file_, replaced.st_mode & 0777) != 0) {
+    return SystemError(target_, errno);
+  }
   // Some file systems tell only here that there was no space. The lock is held
   // until the file has its name.
   if (fsync(file_) != 0 ||

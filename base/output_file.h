@@ -45,8 +45,8 @@ class OutputFile {
   // Thread-safe for parts that do not overlap. Errors: a full disk.
   absl::Status Write(int64_t offset, absl::Span<const uint8_t> part) const;
 
-  // Puts the file in the place of `path`, durably; nothing may be written
-  // afterwards.
+  // Puts the file in the place of `path`, durably, with the permissions of the
+  // one that it replaces; nothing may be written afterwards.
   absl::Status Commit();
 
  private:

@@ -57,6 +57,13 @@ absl::StatusOr<Entry> ParseEntry(absl::string_view entered) {
   const auto* command =
       std::find_if(std::begin(kCommands), std::end(kCommands),
                    [&](const CommandInfo& c) { return name == c.name; });
+  // Commands have one line, except for texts: what has several was pasted.
+  if (absl::StrContains(text, '\n') &&
+      (command == std::end(kCommands) || command->kind != Entry::kSystem)) {
+    entry.kind = Entry::kMessage;
+    entry.text = std::string(text);
+    return entry;
+  }
   if (command == std::end(kCommands)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name,

@@ -1,11 +1,13 @@
 #include "cli/command.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -323,6 +325,13 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   std::ostringstream content;
   if (path == "-") {
     content << std::cin.rdbuf();
+    return content.str();
+  }
+  // What a shell's <(...) is: a pipe by name.
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode)) {
+    std::ifstream pipe(path, std::ios::binary);
+    content << pipe.rdbuf();
     return content.str();
   }
   // Through the mapping: it tells directories and missing files apart.

@@ -22,6 +22,8 @@
 #include "cli/base_logits.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "runtime/generation/logprobs.h"
+#include "runtime/generation/nan_logits.h"
 
 namespace weft {
 namespace {
@@ -39,6 +41,8 @@ struct Total {
   int64_t tokens = 0;
   std::optional<BaseLogitsWriter> save;
   std::optional<BaseLogitsReader> base;
+  std::vector<float> numbers;  // logits without NaNs
+  NanLogits masked;            // the first of them
 };
 
 // Adds what `window` says of its tokens from `first` on.
@@ -53,8 +57,14 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
       (int64_t{1} << 24) / engine.plan().model.vocabulary_size, 1, 512);
   return engine.Evaluate(
       window, positions, chunk,
-      [&](int64_t position, absl::Span<const float> logits) -> absl::Status {
+      [&](int64_t position, absl::Span<const float> row) -> absl::Status {
         const int32_t token = window[position + 1];
+        std::vector<float>& logits = total->numbers;
+        logits.assign(row.begin(), row.end());
+        const NanLogits nans = MaskNans(absl::MakeSpan(logits));
+        WEFT_RETURN_IF_ERROR(
+            CheckSomeLeft(nans, static_cast<int64_t>(logits.size())));
+        if (total->masked.count == 0) total->masked = nans;
         WEFT_ASSIGN_OR_RETURN(double p, LogProbability(logits, token));
         if (total->save) {
           WEFT_RETURN_IF_ERROR(total->save->Add(token, logits));
@@ -123,6 +133,9 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
     WEFT_RETURN_IF_ERROR(Score(*engine, window, first, &total));
     counted = end;
     if (progress) progress(static_cast<double>(end) / count);
+  }
+  if (total.masked.count > 0) {
+    PrintWarnings(common, {NanWarning(total.masked, vocabulary)});
   }
   if (total.save) WEFT_RETURN_IF_ERROR(total.save->Commit());
   std::optional<Divergence> divergence;

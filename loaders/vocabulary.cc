@@ -160,7 +160,7 @@ class VocabularyReader {
     Warn(absl::StrCat(
         kTokens, ": ", count, count == 1 ? " token has" : " tokens have",
         " the text of another (", QuoteForMessage(tokens[first]), " is ", first,
-        " and ", second, "): text becomes the first of them"));
+        " and ", second, "): text becomes one of them only"));
   }
 
   absl::Status CheckCount(absl::string_view key, size_t count) const {

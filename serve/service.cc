@@ -60,6 +60,9 @@ void Service::AddRoutes(HttpServer* server) {
 void Service::Health(HttpCall* call) const {
   const std::string why = server_->refusal();
   if (!why.empty()) return call->Answer(HttpError(503, why));
+  // Every request would be refused.
+  const absl::Status file = model_.engine().CheckFiles();
+  if (!file.ok()) return call->Answer(HttpError(503, file.message()));
   call->Answer(json{{"status", "ok"}});
 }
 

@@ -26,8 +26,16 @@ void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
 // it looks for news.
 constexpr absl::Duration kMaskWait = absl::Milliseconds(2);
 
+// How long a sequence may hold a slot that others want while its mask is made.
+constexpr std::chrono::milliseconds kMaskPatience(20);
+
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
+}
+
+// With a slot or without, its next token cannot be chosen yet.
+bool LacksMask(const Sequence& sequence) {
+  return sequence.mask_asked && !sequence.mask.ready();
 }
 
 }  // namespace
@@ -101,6 +109,7 @@ void Batcher::Cancel(RequestId id) {
 
 void Batcher::Step() {
   EndLateRequests();
+  ReplaceThoseWithoutMask();
   ChangeTurns();
   Admit();
   if (!encoder_) FindPages();
@@ -109,7 +118,8 @@ void Batcher::Step() {
   const bool any =
       std::any_of(running_.begin(), running_.end(),
                   [](const Sequence* sequence) { return sequence->rows > 0; });
-  if (!any && !running_.empty()) mask_maker_.Wait(kMaskWait);
+  // What waits without a slot waits for a mask, too, when nobody runs.
+  if (!any && !requests_.empty()) mask_maker_.Wait(kMaskWait);
   if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
@@ -137,6 +147,28 @@ void Batcher::EndLateRequests() {
     if (request->request.deadline < now) {
       FinishAll(request.get(), FinishReason::kDeadline);
     }
+  }
+}
+
+// Gives the slots of those that do nothing but wait for a mask to others that
+// can go on. They come back when the mask is there, and their pages may still
+// be there, too.
+void Batcher::ReplaceThoseWithoutMask() {
+  if (!free_slots_.empty() || waiting_.empty()) return;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  for (size_t i = running_.size(); i-- > 0;) {
+    Sequence* const running = running_[i];
+    if (!LacksMask(*running) || Left(*running) > 1) {
+      running->without_mask_since = SteadyTime::max();
+      continue;
+    }
+    running->without_mask_since = std::min(running->without_mask_since, now);
+    if (now - running->without_mask_since < kMaskPatience) continue;
+    const Sequence* next = NextWaiting();
+    if (next == nullptr) return;
+    if (!HasRoomFor(*next, running)) continue;
+    GiveWay(running);
+    Admit();
   }
 }
 
@@ -169,6 +201,7 @@ Sequence* Batcher::NextWaiting() const {
   for (Sequence* sequence : waiting_) {
     // The other choices find the pages of the prompt when the first has run it.
     if (sequence->choice > 0 && !sequence->request->prompt_done) continue;
+    if (LacksMask(*sequence)) continue;
     // Who is older than all that run goes first, or it might wait for ever.
     if (next == nullptr &&
         (running_.empty() || Older(*sequence, *running_.front()))) {
@@ -260,6 +293,7 @@ void Batcher::Start(Sequence* sequence) {
   sequence->computed = 0;
   sequence->checkpoint = 0;
   sequence->turn = 0;
+  sequence->without_mask_since = SteadyTime::max();
   FairShare::Started(request->share);
   InsertByAge(&running_, sequence);
   if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
@@ -506,7 +540,7 @@ void Batcher::DropLateMasks() {
       std::all_of(choosing_.begin(), choosing_.end(), is_late)) {
     mask_maker_.Wait(kMaskWait);
   }
-  mask_maker_.SetShared(running_.front()->request != running_.back()->request);
+  mask_maker_.SetShared(requests_.size() > 1);
   for (Sequence*& sequence : choosing_) {
     sequence->late_mask = is_late(sequence);
     if (!sequence->late_mask) continue;

@@ -12,7 +12,8 @@
 //
 // Masks of constraints are made on another thread (mask_maker.h). A sequence
 // runs beside that; when its mask is not there in time, its logits are dropped,
-// and it sits out steps until the mask is there.
+// and it sits out steps until the mask is there; where others want its slot, it
+// gives it up meanwhile, even if it is the oldest.
 //
 // Models with states by sequence go on from a checkpoint (checkpoints.h), at
 // the start only; steps end where one is to be made. Their rows never run
@@ -97,6 +98,7 @@ class Batcher {
  private:
   void NoteStarted(RequestState* request);
   void EndLateRequests();
+  void ReplaceThoseWithoutMask();
   void ChangeTurns();
   Sequence* NextWaiting() const;
   void Admit();

@@ -39,6 +39,12 @@ void Batcher::ChooseToken(int64_t row, ChooserScratch* scratch) {
   if (!sequence->choice_status.ok()) return;
   sequence->choice_status = sequence->chooser.Choose(
       logits, sequence->tokens, sequence->generated, scratch, &sequence->token);
+  // What the constraint allows had no numbers: not the asker's mistake.
+  if (sequence->nans.count > 0 &&
+      absl::IsInvalidArgument(sequence->choice_status)) {
+    sequence->choice_status =
+        absl::InternalError(sequence->choice_status.message());
+  }
 }
 
 void Batcher::PoolVectors() {

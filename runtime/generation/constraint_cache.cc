@@ -23,47 +23,32 @@ absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text) {
   return grammar::FromJsonSchema(schema);
 }
 
-// One of few who compile, while it lives.
-class Compiling {
- public:
-  Compiling(absl::Mutex* mutex, int* count) : mutex_(mutex), count_(count) {
-    const auto free = [count] { return *count < ConstraintCache::kCompiling; };
-    mutex_->LockWhen(absl::Condition(&free));
-    ++*count_;
-    mutex_->Unlock();
-  }
-  ~Compiling() {
-    const absl::MutexLock lock(mutex_);
-    --*count_;
-  }
-
- private:
-  absl::Mutex* const mutex_;
-  int* const count_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfGrammar(
-    absl::string_view source) {
-  return Of("grammar", source, [&] { return grammar::ParseGbnf(source); });
+    absl::string_view source, uint64_t client) {
+  return Of(
+      "grammar", source, [&] { return grammar::ParseGbnf(source); }, client);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfJsonSchema(
-    absl::string_view schema) {
-  return Of("schema", schema, [&] { return ParseJsonSchema(schema); });
+    absl::string_view schema, uint64_t client) {
+  return Of(
+      "schema", schema, [&] { return ParseJsonSchema(schema); }, client);
 }
 
-absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson() {
-  return Of("json", "", [] { return grammar::AnyJsonObject(); });
+absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson(
+    uint64_t client) {
+  return Of(
+      "json", "", [] { return grammar::AnyJsonObject(); }, client);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::Of(
     absl::string_view kind, absl::string_view source,
-    absl::FunctionRef<absl::StatusOr<Syntax>()> make) {
+    absl::FunctionRef<absl::StatusOr<Syntax>()> make, uint64_t client) {
   std::string key = absl::StrCat(kind, " ", source);
   if (const auto found = Find(key)) return found->NewConstraint();
-  const Compiling compiling(&compiling_mutex_, &compiling_);
+  const FairTurns::Turn turn(&compiling_, client);
   // It may have been made while this thread waited.
   if (const auto found = Find(key)) return found->NewConstraint();
   const std::shared_ptr<const grammar::TokenTrie> trie = Trie();

@@ -11,7 +11,8 @@
 // Memory has two bounds, since sources of 70 bytes become grammars of
 // megabytes: what is kept without a user, and what all grammars hold that are
 // alive, waiting requests included. Compiling takes a multiple of the result,
-// so few compile at once.
+// so few compile at once. Those that wait for it take turns by client, so that
+// a client that asks for many holds up others by one or two.
 //
 // Thread-safe.
 #pragma once
@@ -27,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "runtime/generation/fair_turns.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/syntax.h"
 #include "text/grammar/token_trie.h"
@@ -60,18 +62,22 @@ class ConstraintCache {
   // kInvalidArgument with what is wrong with the source, beginning "grammar:"
   // or "JSON schema:"; kResourceExhausted where living grammars hold too much.
 
+  // `client`: who asks, as in Request.
+
   // `source` in GBNF (text/grammar/gbnf.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
-      absl::string_view source);
+      absl::string_view source, uint64_t client = 0);
   // `schema` as JSON text (text/grammar/json_schema.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonSchema(
-      absl::string_view schema);
+      absl::string_view schema, uint64_t client = 0);
   // Any JSON object.
-  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfAnyJson();
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfAnyJson(
+      uint64_t client = 0);
   // What `make` makes of `source`, of which there is one for each `kind`.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> Of(
       absl::string_view kind, absl::string_view source,
-      absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make);
+      absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make,
+      uint64_t client = 0);
 
   // Of grammars that are kept, and of all that are alive.
   int64_t kept_bytes() const;
@@ -99,8 +105,7 @@ class ConstraintCache {
   // Made when it is first wanted.
   std::shared_ptr<const grammar::TokenTrie> trie_ ABSL_GUARDED_BY(trie_mutex_);
 
-  absl::Mutex compiling_mutex_;
-  int compiling_ ABSL_GUARDED_BY(compiling_mutex_) = 0;
+  FairTurns compiling_{kCompiling};
 
   mutable absl::Mutex mutex_;
   std::list<Entry> kept_ ABSL_GUARDED_BY(mutex_);  // the last used first

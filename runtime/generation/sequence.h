@@ -53,6 +53,8 @@ struct Sequence {
   bool mask_asked = false;  // for the first time
   // It was not there when the logits were: without it, none are made again.
   bool late_mask = false;
+  // While others want its slot; max: it does not wait for a mask.
+  SteadyTime without_mask_since = SteadyTime::max();
 
   // Chosen in this step.
   GeneratedToken token;

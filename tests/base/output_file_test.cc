@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +162,17 @@ TEST(WriteFile, ADeviceTakesTheBytes) {
   EXPECT_TRUE(CheckCanWrite("/dev/null").ok());
   EXPECT_TRUE(WriteFile("/dev/null", "x").ok());
   EXPECT_FALSE(WriteFile("/dev/full", "x").ok());
+}
+
+TEST(OutputFile, KeepsThePermissionsOfWhatItReplaces) {
+  const std::string path = ::testing::TempDir() + "/private.txt";
+  ASSERT_TRUE(WriteFile(path, "a").ok());
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  ASSERT_TRUE(WriteFile(path, "b").ok());
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  unlink(path.c_str());
 }
 
 }  // namespace

@@ -29,6 +29,13 @@ TEST(CommandLine, WhatHasNoSlashIsAMessage) {
   EXPECT_EQ(Parsed("//usr is a folder").text, "/usr is a folder");
 }
 
+TEST(CommandLine, WhatWasPastedInSeveralLinesIsNoCommand) {
+  for (const char* text : {"/save mine\nfoo", "/quit\nx", "/usr/bin\nls"}) {
+    EXPECT_EQ(Parsed(text).kind, Entry::kMessage) << text;
+    EXPECT_EQ(Parsed(text).text, text);
+  }
+}
+
 TEST(CommandLine, Commands) {
   EXPECT_EQ(Parsed("/help").kind, Entry::kHelp);
   EXPECT_EQ(Parsed(" /reset ").kind, Entry::kReset);

@@ -59,7 +59,9 @@ TEST(ChangedModel, EveryRequestOfAServerIsRefusedAndTheLogHasALine) {
        {CopyOf(SmallModel("00-valid.gguf"), "served.gguf"), plan}) {
     Server server({model});
     ASSERT_EQ(Post(server, kCompletions, kBody).status, 200);
+    EXPECT_EQ(Get(server, "/health").status, 200);
     Overwrite(model);
+    EXPECT_EQ(Get(server, "/health").status, 503);
     for (int i = 0; i < 2; ++i) {
       const Answer answer = Post(server, kCompletions, kBody);
       EXPECT_EQ(answer.status, 500);

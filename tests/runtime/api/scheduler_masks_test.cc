@@ -2,6 +2,7 @@
 // changes.
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -126,6 +127,43 @@ TEST_P(SchedulerMasksTest, OthersGoOnWithoutAMask) {
     EXPECT_EQ(ids[i], expected->choices[0].tokens[i].id);
   }
   ExpectNoPagesUsed(*scheduler);
+}
+
+// All slots are taken by texts whose masks are not made: others get them, and
+// those go on when the masks are there.
+TEST_P(SchedulerMasksTest, WhoWaitsForAMaskHoldsNoSlotThatOthersWant) {
+  for (const int slots : {1, 2}) {
+    const auto scheduler = MakeScheduler(GetParam(), slots, 0);
+    const auto alone =
+        Complete(*scheduler, MakeRequest(RandomPrompt(5, 20), 100));
+    ASSERT_TRUE(alone.ok());
+    std::vector<Completion> expected;
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      auto done = Complete(*scheduler, Constrained(seed, 0));
+      ASSERT_TRUE(done.ok());
+      expected.push_back(*std::move(done));
+    }
+    open_->store(false);
+    std::vector<std::future<absl::StatusOr<Completion>>> slow;
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      auto result = SubmitForResult(*scheduler, Constrained(seed, 0));
+      ASSERT_TRUE(result.ok());
+      slow.push_back(*std::move(result));
+    }
+    for (int i = 0; i < 2; ++i) {
+      const auto beside =
+          Complete(*scheduler, MakeRequest(RandomPrompt(5, 20), 100));
+      ASSERT_TRUE(beside.ok());
+      ExpectSame(beside->choices[0], alone->choices[0]);
+    }
+    open_->store(true);
+    for (size_t i = 0; i < slow.size(); ++i) {
+      const auto done = slow[i].get();
+      ASSERT_TRUE(done.ok()) << done.status();
+      ExpectSame(done->choices[0], expected[i].choices[0]);
+    }
+    ExpectNoPagesUsed(*scheduler);
+  }
 }
 
 TEST_P(SchedulerMasksTest, WhoWaitsForAMaskEndsWhenToldTo) {
