@@ -464,7 +464,11 @@ class ResponsesForm : public AnswerForm {
     for (const json& item : output_) {
       const std::string type = item["type"];
       if (type == "message") {
-        message["content"] = item["content"][0]["text"];
+        const std::string text = item["content"][0]["text"];
+        message["content"] =
+            message["content"].is_string()
+                ? absl::StrCat(message["content"].get<std::string>(), text)
+                : text;
       } else if (type == "reasoning") {
         message["reasoning_content"] = item["content"][0]["text"];
       } else {
