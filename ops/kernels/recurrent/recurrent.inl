@@ -88,118 +88,64 @@ WEFT_INLINE void ForItems(const RecurrentRun& run, int64_t parts, int64_t begin,
 
 // --- Short convolution.
 
-// Columns `column` ... of `lanes` or, where kVectors is 2, of 32: two cache
-// lines of a row, since rows lie far apart. Behind the first rows of a run the
-// inputs of kWindow rows before stay in registers (0: any window).
-template <bool kSilu, int kWindow, int kVectors>
-WEFT_INLINE void ConvolveLanes(const ShortConvArgs& args, const Rows& rows,
-                               int64_t column, int lanes) {
-  const int64_t window = kWindow > 0 ? kWindow : args.window;
-  float* state = rows.slot + column;
-  const auto input = [&](int64_t row, int v) WEFT_LAMBDA {
+// Columns [first, last) of a run, row by row: rows lie far apart, so what is
+// next to each other is read together.
+template <bool kSilu>
+WEFT_INLINE void ConvolveColumns(const ShortConvArgs& args, const Rows& rows,
+                                 int64_t first, int64_t last) {
+  const int64_t window = args.window;
+  const auto input = [&](int64_t row, int64_t column, int lanes) WEFT_LAMBDA {
     if (row >= rows.begin) {
-      return LoadLanes(RowOf(args.x, row) + column + 16 * v, lanes);
+      return LoadLanes(RowOf(args.x, row) + column, lanes);
     }
     if (rows.starts) return F32x16{};
     return LoadLanes(
-        state + (row - rows.begin + window) * args.columns + 16 * v, lanes);
+        rows.slot + (row - rows.begin + window) * args.columns + column, lanes);
   };
-  const auto tap = [&](int64_t i, int v) WEFT_LAMBDA {
-    return LoadLanes(args.taps + i * args.columns + column + 16 * v, lanes);
-  };
-  F32x16 bias[kVectors] = {};
-  if (args.bias != nullptr) {
-    for (int v = 0; v < kVectors; ++v) {
-      bias[v] = LoadLanes(args.bias + column + 16 * v, lanes);
-    }
-  }
-  const auto finish = [&](int64_t row, int v, F32x16 sum) WEFT_LAMBDA {
-    StoreLanes(ResultRow(args.run, row) + column + 16 * v,
-               kSilu ? Silu(sum) : sum, lanes);
-  };
-  if constexpr (kWindow > 0) {
-    F32x16 taps[kVectors][kWindow + 1], before[kVectors][kWindow];
-    for (int v = 0; v < kVectors; ++v) {
-      for (int i = 0; i <= kWindow; ++i) taps[v][i] = tap(i, v);
-      for (int i = 0; i < kWindow; ++i) {
-        before[v][i] = input(rows.begin - kWindow + i, v);
-      }
-    }
-    for (int64_t row = rows.begin; row < rows.end; ++row) {
-      for (int v = 0; v < kVectors; ++v) {
-        const F32x16 x = LoadLanes(RowOf(args.x, row) + column + 16 * v, lanes);
-        F32x16 sum = bias[v];
-        for (int i = 0; i < kWindow; ++i) {
-          sum = MultiplyAdd(taps[v][i], before[v][i], sum);
-        }
-        finish(row, v, MultiplyAdd(taps[v][kWindow], x, sum));
-        for (int i = 0; i + 1 < kWindow; ++i) before[v][i] = before[v][i + 1];
-        before[v][kWindow - 1] = x;
-      }
-    }
-    for (int v = 0; v < kVectors; ++v) {
-      for (int i = 0; i < kWindow; ++i) {
-        StoreLanes(state + i * args.columns + 16 * v, before[v][i], lanes);
-      }
-    }
-    return;
-  }
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    for (int v = 0; v < kVectors; ++v) {
-      F32x16 sum = bias[v];
+    float* y = ResultRow(args.run, row);
+    const auto convolve = [&](int64_t column, int lanes) WEFT_LAMBDA {
+      F32x16 sum = args.bias == nullptr ? F32x16{}
+                                        : LoadLanes(args.bias + column, lanes);
       for (int64_t i = 0; i <= window; ++i) {
-        sum = MultiplyAdd(tap(i, v), input(row - window + i, v), sum);
+        sum =
+            MultiplyAdd(LoadLanes(args.taps + i * args.columns + column, lanes),
+                        input(row - window + i, column, lanes), sum);
       }
-      finish(row, v, sum);
-    }
+      StoreLanes(y + column, kSilu ? Silu(sum) : sum, lanes);
+    };
+    int64_t column = first;
+    for (; column + 16 <= last; column += 16) convolve(column, 16);
+    if (column < last) convolve(column, static_cast<int>(last - column));
   }
   // In order: what is read is never before what was written.
   for (int64_t i = 0; i < window; ++i) {
-    for (int v = 0; v < kVectors; ++v) {
-      StoreLanes(state + i * args.columns + 16 * v,
-                 input(rows.end - window + i, v), lanes);
+    for (int64_t column = first; column < last; column += 16) {
+      const int lanes =
+          static_cast<int>(last - column < 16 ? last - column : 16);
+      StoreLanes(rows.slot + i * args.columns + column,
+                 input(rows.end - window + i, column, lanes), lanes);
     }
   }
 }
 
-template <bool kSilu, int kWindow>
+template <bool kSilu>
 void Convolve(const ShortConvArgs& args, int64_t begin, int64_t end) {
   const int64_t parts =
       (args.columns + kShortConvColumns - 1) / kShortConvColumns;
   ForItems(args.run, parts, begin, end, [&](const Rows& rows, int64_t part) {
     const int64_t first = part * kShortConvColumns;
-    const int64_t last = first + kShortConvColumns < args.columns
-                             ? first + kShortConvColumns
-                             : args.columns;
-    int64_t column = first;
-    for (; column + 32 <= last; column += 32) {
-      ConvolveLanes<kSilu, kWindow, 2>(args, rows, column, 16);
-    }
-    for (; column < last; column += 16) {
-      const int64_t left = last - column;
-      ConvolveLanes<kSilu, kWindow, 1>(args, rows, column,
-                                       static_cast<int>(left < 16 ? left : 16));
-    }
+    const int64_t last = first + kShortConvColumns;
+    ConvolveColumns<kSilu>(args, rows, first,
+                           last < args.columns ? last : args.columns);
   });
-}
-
-template <bool kSilu>
-void ConvolveWindow(const ShortConvArgs& args, int64_t begin, int64_t end) {
-  switch (args.window) {
-    case 2:
-      return Convolve<kSilu, 2>(args, begin, end);
-    case 3:
-      return Convolve<kSilu, 3>(args, begin, end);
-    default:
-      return Convolve<kSilu, 0>(args, begin, end);
-  }
 }
 
 void ShortConv(const ShortConvArgs& args, int64_t begin, int64_t end) {
   if (args.silu) {
-    ConvolveWindow<true>(args, begin, end);
+    Convolve<true>(args, begin, end);
   } else {
-    ConvolveWindow<false>(args, begin, end);
+    Convolve<false>(args, begin, end);
   }
 }
 
