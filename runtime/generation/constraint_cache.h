@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "runtime/generation/fair_turns.h"
+#include "base/fair_turns.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/syntax.h"
 #include "text/grammar/token_trie.h"

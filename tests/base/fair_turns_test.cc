@@ -1,4 +1,4 @@
-#include "runtime/generation/fair_turns.h"
+#include "base/fair_turns.h"
 
 #include <thread>
 #include <vector>
