@@ -26,15 +26,6 @@ uint64_t NextTask() {
 
 }  // namespace
 
-uint64_t ClientOf(const HttpCall& call) {
-  std::string name = Credentials(call.request);
-  if (name.empty()) {
-    int port = 0;
-    call.connection.get_remote_ip_and_port(name, port);
-  }
-  return std::hash<std::string>()(name);
-}
-
 absl::Status EventError(const Event& event) {
   if (!event.finished) return absl::OkStatus();
   if (event.reason == FinishReason::kError) return event.status;

@@ -26,9 +26,6 @@ struct PromptEvent {
   Event event;
 };
 
-// A client's number: of its key, or else of its address.
-uint64_t ClientOf(const HttpCall& call);
-
 // Why a text ended without being finished.
 absl::Status EventError(const Event& event);
 

@@ -70,6 +70,15 @@ T*& Current() {
 
 }  // namespace
 
+uint64_t ClientOf(const HttpCall& call) {
+  std::string name = Credentials(call.request);
+  if (name.empty()) {
+    int port = 0;
+    call.connection.get_remote_ip_and_port(name, port);
+  }
+  return std::hash<std::string>()(name);
+}
+
 void HttpCall::Answer(const nlohmann::ordered_json& json) {
   response.set_content(JsonText(json), "application/json");
 }
@@ -435,6 +444,9 @@ void HttpServer::Respond(Exchange* exchange,
     response->set_header("Access-Control-Max-Age", "600");
     return;
   }
+  absl::optional<FairTurns::Turn> turn;
+  if (call.body.size() > kLargeBody)
+    turn.emplace(&large_bodies_, ClientOf(call));
   exchange->route->handler(call);
 }
 

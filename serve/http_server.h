@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "base/fair_turns.h"
 #include "httplib.h"
 #include "serve/api_error.h"
 #include "serve/api_keys.h"
@@ -62,6 +63,14 @@ struct HttpCall {
   // which it is called twice.
   void AnswerJson(std::function<void(JsonStream* answer)> write);
 };
+
+// A client's number: of its key, or else of its address.
+uint64_t ClientOf(const HttpCall& call);
+
+// Requests with bodies beyond this take turns, so many at a time: as JSON,
+// text and tokens they are up to 25 times as large. Clients take turns, too.
+inline constexpr size_t kLargeBody = 256 << 10;
+inline constexpr int kLargeBodiesAtOnce = 4;
 
 class HttpServer : private httplib::Server {
  public:
@@ -137,6 +146,7 @@ class HttpServer : private httplib::Server {
   int port_ = 0;
   int spare_ = -1;  // a descriptor to be given up
   std::atomic<bool> stopping_{false};
+  mutable FairTurns large_bodies_{kLargeBodiesAtOnce};
 
   mutable std::mutex mutex_;
   std::condition_variable ended_;
