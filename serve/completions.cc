@@ -1,5 +1,6 @@
 #include "serve/completions.h"
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "serve/answer_writer.h"
@@ -32,12 +34,21 @@ struct Job {
   ToolCustom tool_custom = ToolCustom::kNone;
   nlohmann::ordered_json tools;  // offered ones, or null
   bool forces_call = false;
-  std::string forced_tool;  // empty: any
+  std::string forced_tool;           // empty: any
+  std::vector<std::string> dropped;  // of schemas: what is not kept
 };
+
+// Whether a call may stand where JSON is asked for.
+bool MayCall(const Job& job) {
+  return !job.tools.is_null() && job.tool_custom != ToolCustom::kNone &&
+         (job.fields.format == OutputFormat::kJson ||
+          job.fields.format == OutputFormat::kJsonSchema);
+}
 
 absl::StatusOr<Request> MakeRequest(const ServedModel& model,
                                     const ServiceLimits& limits, const Job& job,
-                                    const std::vector<int32_t>& prompt) {
+                                    const std::vector<int32_t>& prompt,
+                                    std::vector<std::string>* dropped) {
   const GenerationFields& fields = job.fields;
   Request request;
   request.prompt_tokens = prompt;
@@ -67,24 +78,34 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model,
     request.logprobs = static_cast<int>(*fields.top_logprobs);
   }
   if (!fields.cache_prompt) request.cache_scope = Random64();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<TokenConstraint> constraint,
-                        job.forces_call
-                            ? model.grammars->ForToolCall(
-                                  job.tool_custom, job.tools, job.forced_tool)
-                            : model.grammars->ForFormat(fields));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<TokenConstraint> constraint,
+      job.forces_call ? model.grammars->ForToolCall(job.tool_custom, job.tools,
+                                                    job.forced_tool, dropped)
+      : MayCall(job)  ? model.grammars->ForCallOrFormat(
+                            job.tool_custom, job.tools, fields, dropped)
+                     : model.grammars->ForFormat(fields, dropped));
   request.constraint = std::move(constraint);
   return request;
 }
 
+// Of a header's value: printable ASCII, and not all of a long one.
+std::string HeaderText(std::string text) {
+  constexpr size_t kMost = 2000;
+  text.resize(std::min(text.size(), kMost));
+  for (char& c : text) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return text;
+}
+
 // The field that asks for what constrains the tokens.
-const char* ConstraintField(const Job& job) {
-  if (job.forces_call) return "tools";
-  return job.fields.format == OutputFormat::kGrammar ? "grammar"
-                                                     : "response_format";
+std::string ConstraintField(const Job& job) {
+  return job.forces_call ? "tools" : job.fields.format_field;
 }
 
 // The event's failure, with the field `constraint` where that was not possible.
-absl::Status Failure(const Event& event, const char* constraint) {
+absl::Status Failure(const Event& event, const std::string& constraint) {
   const absl::Status status = EventError(event);
   return absl::IsInvalidArgument(status) &&
                  absl::StartsWith(status.message(), "grammar:")
@@ -134,6 +155,7 @@ class Answering {
     head.id = absl::StrCat(chat ? "chatcmpl-" : "cmpl-", id);
     head.created = absl::ToUnixSeconds(absl::Now());
     head.model = model.id;
+    head.schema_dropped = job.dropped;
     std::vector<ToolCallReader> readers;
     std::vector<std::string> echoes;
     for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
@@ -151,7 +173,7 @@ class Answering {
   Generation generation_;
   AnswerWriter writer_;
   const int64_t choices_;
-  const char* const constraint_;
+  const std::string constraint_;
 };
 
 void AnswerWhole(std::shared_ptr<Answering> answering, int64_t most,
@@ -220,9 +242,14 @@ void Run(const ServedModel& model, const ServiceLimits& limits, Job job,
   const bool stream = job.fields.stream;
   std::vector<Request> requests;
   for (const std::vector<int32_t>& prompt : job.prompts) {
-    absl::StatusOr<Request> request = MakeRequest(model, limits, job, prompt);
+    absl::StatusOr<Request> request =
+        MakeRequest(model, limits, job, prompt, &job.dropped);
     if (!request.ok()) return call->Answer(ToApiError(request.status()));
     requests.push_back(*std::move(request));
+  }
+  if (!job.dropped.empty()) {
+    call->response.set_header("Weft-Schema-Dropped",
+                              HeaderText(absl::StrJoin(job.dropped, "; ")));
   }
   auto answering =
       std::make_shared<Answering>(model, limits, std::move(job), *call);
