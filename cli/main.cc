@@ -28,7 +28,7 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 constexpr AddCommand kCommands[] = {
     AddRun,      AddCompile,    AddDump,   AddInspect, AddEval,  AddPerplexity,
     AddTokenize, AddDetokenize, AddVerify, AddProfile, AddBench, AddSynth,
-    AddQuantize, AddImatrix,    AddServe,  AddChat,
+    AddQuantize, AddImatrix,    AddServe,  AddReplay,  AddChat,
 };
 
 int Fail(absl::string_view message, int code) {

@@ -1,8 +1,11 @@
 #include "serve/output_format.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 
 namespace weft {
 namespace {
@@ -101,8 +104,6 @@ void ReadStructuredOutputs(JsonFields* fields, GenerationFields* generation) {
   fields->Keep(inner.status());
 }
 
-}  // namespace
-
 absl::Status ReadResponseFormat(const json& format, const std::string& path,
                                 GenerationFields* generation) {
   JsonFields fields(format, path);
@@ -136,17 +137,7 @@ absl::Status ReadResponseFormat(const json& format, const std::string& path,
              : FieldError(schema.Path("schema"), "is missing");
 }
 
-absl::Status ReadOllamaFormat(const json& format, const std::string& path,
-                              GenerationFields* generation) {
-  if (format.is_null() || format == "") return absl::OkStatus();
-  if (format == "json") {
-    return Set(OutputFormat::kJson, "", path, generation);
-  }
-  if (!format.is_object()) {
-    return FieldError(path, "want \"json\" or a JSON schema");
-  }
-  return SetSchema(format, path, generation);
-}
+}  // namespace
 
 void ReadOutputFormat(JsonFields* fields, GenerationFields* generation) {
   const auto read = [&](const char* name, auto set) {
