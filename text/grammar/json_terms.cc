@@ -90,15 +90,15 @@ std::vector<Rule> CommonRules(bool open) {
                                                 UnicodeEscape()})})})});
   rules.push_back({kStringRule, Quoted(Repeat(Reference(kCharacterRule), 0))});
   const auto most = [open](int64_t digits) {
-    return open ? Term::kUnlimited : digits;
+    return open ? kOpenDigits : digits;
   };
   const Term natural = Choice(
-      {Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, most(17))})});
+      {Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, most(18) - 1)})});
   const Term rest =
       Sequence({Optional(Sequence({Literal("."), Digits(1, most(18))})),
                 Optional(Sequence({Class({{'e', 'e'}, {'E', 'E'}}),
                                    Optional(Class({{'+', '+'}, {'-', '-'}})),
-                                   Digits(1, most(2))}))});
+                                   Digits(1, 2)}))});
   rules.push_back({kIntegerRule, Sequence({Optional(Literal("-")), natural})});
   rules.push_back({kNumberRule, Sequence({Reference(kIntegerRule), rest})});
   rules.push_back({kNaturalNumberRule, Sequence({natural, rest})});

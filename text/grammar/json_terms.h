@@ -20,7 +20,9 @@ inline constexpr char kValueRule[] = "value";
 inline constexpr char kObjectRule[] = "object";
 inline constexpr char kArrayRule[] = "array";
 
-// `open`: numbers have as many digits as they like.
+// `open`: numbers have up to kOpenDigits digits, on either side of the point;
+// no number is beyond a double.
+inline constexpr int64_t kOpenDigits = 100;
 std::vector<Rule> CommonRules(bool open = false);
 
 // "...".

@@ -41,10 +41,10 @@ Term AnyFraction(bool open) {
 
 // Digits from 1 on as many as may be, or 0.
 Term Natural(int64_t most_digits, bool open) {
-  return Choice({Literal("0"),
-                 Sequence({Digit('1', '9'), Repeat(Digit('0', '9'), 0,
-                                                   open ? Term::kUnlimited
-                                                        : most_digits - 1)})});
+  if (open) most_digits = std::max(most_digits, kOpenDigits);
+  return Choice(
+      {Literal("0"), Sequence({Digit('1', '9'),
+                               Repeat(Digit('0', '9'), 0, most_digits - 1)})});
 }
 
 std::string Whole(const Decimal& d) { return d.whole.empty() ? "0" : d.whole; }
@@ -101,13 +101,9 @@ Term MagnitudeAtLeast(const Decimal& d, bool exclusive, bool open) {
   const std::string whole = Whole(d);
   Term choice = Choice({Sequence(
       {Literal(whole), FractionAtLeast(d.fraction, exclusive, open)})});
-  const auto most = std::max<size_t>(kMostDigits, Next(whole).size());
+  const auto most =
+      std::max<size_t>(open ? kOpenDigits : kMostDigits, Next(whole).size());
   Term above = NaturalBetween(Next(whole), std::string(most, '9'));
-  if (open) {
-    above.parts.push_back(
-        Sequence({Digit('1', '9'),
-                  Repeat(Digit('0', '9'), static_cast<int64_t>(most))}));
-  }
   choice.parts.push_back(Sequence({std::move(above), AnyFraction(open)}));
   return choice;
 }
