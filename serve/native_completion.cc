@@ -22,7 +22,6 @@ using json = nlohmann::ordered_json;
 constexpr FieldName kNames[] = {
     {"prompt", "prompt"},
     {"stream", "stream"},
-    {"max_tokens", "max_tokens"},
     {"n_predict", "max_tokens"},
     {"temperature", "temperature"},
     {"top_k", "top_k"},

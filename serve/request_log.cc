@@ -158,6 +158,9 @@ json JobJson(const Job& job) {
     request["context_overflow"] =
         *fields.overflow == ContextOverflow::kShift ? "shift" : "stop";
   }
+  if (fields.prompt_logprobs.has_value()) {
+    request["prompt_logprobs"] = *fields.prompt_logprobs;
+  }
   AddFormat(fields, &request);
   if (job.forces_call) {
     request["tools"] = job.tools;
@@ -179,6 +182,8 @@ absl::StatusOr<Job> ReadJob(const json& request, const RequestLimits& limits) {
     WEFT_RETURN_IF_ERROR(
         ReadTokenIds(prompt, "request.prompts", &job.prompts.back()));
   }
+  fields.Integer("prompt_logprobs", 0, limits.top_logprobs,
+                 &job.fields.prompt_logprobs);
   const json* forced = fields.Find("forced_call");
   if (forced != nullptr) {
     const json* tools = fields.Find("tools");

@@ -290,8 +290,8 @@ absl::StatusOr<ResponsesRequest> ReadRequest(const json& body,
   std::string instructions;
   fields.Text("instructions", &instructions);
   if (!instructions.empty()) {
-    messages.insert(messages.begin(),
-                    {{"role", "system"}, {"content", instructions}});
+    const json system = {{"role", "system"}, {"content", instructions}};
+    messages.insert(messages.begin(), system);
   }
   out["messages"] = std::move(messages);
   out["continue_final_message"] = false;
@@ -342,10 +342,13 @@ class ResponsesForm : public AnswerForm {
         reader_(ReadersFor(job, RandomId("")).front()) {}
 
   std::string Begin() override {
-    return absl::StrCat(Send({{"type", "response.created"},
-                              {"response", Response("in_progress", nullptr)}}),
-                        Send({{"type", "response.in_progress"},
-                              {"response", Response("in_progress", nullptr)}}));
+    std::string events;
+    for (const char* type : {"response.created", "response.in_progress"}) {
+      absl::StrAppend(&events,
+                      Send({{"type", type},
+                            {"response", Response("in_progress", nullptr)}}));
+    }
+    return events;
   }
   std::string Part(int64_t, const Event& event) override {
     std::string events;
@@ -365,12 +368,13 @@ class ResponsesForm : public AnswerForm {
     json failed = Response("failed", nullptr);
     failed["error"] = {{"code", error.code.empty() ? error.type : error.code},
                        {"message", error.message}};
-    return absl::StrCat(
+    std::string events =
         Send({{"type", "error"},
               {"code", error.code.empty() ? json() : json(error.code)},
               {"message", error.message},
-              {"param", error.param.empty() ? json() : json(error.param)}}),
-        Send({{"type", "response.failed"}, {"response", std::move(failed)}}));
+              {"param", error.param.empty() ? json() : json(error.param)}});
+    return events +
+           Send({{"type", "response.failed"}, {"response", std::move(failed)}});
   }
 
   void Add(int64_t, const Event& event) override {

@@ -434,7 +434,10 @@ void Batcher::ShareRows() {
     // What is too much for this step waits for the next.
     const int64_t computed = sequence.computed;
     const int64_t rows = PromptRows(sequence, computed + sequence.rows);
-    if (rows > prompt_rows) sequence.rows -= rows - prompt_rows;
+    if (rows > prompt_rows) {
+      sequence.rows =
+          std::max(computed, sequence.told_prompt - 1) + prompt_rows - computed;
+    }
     prompt_rows -= PromptRows(sequence, computed + sequence.rows);
     // States by sequence cannot go back, so there the last row runs but once.
     const bool sits_out =

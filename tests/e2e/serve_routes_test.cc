@@ -11,6 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "loaders/gguf.h"
+#include "loaders/gguf_writer.h"
 #include "tests/e2e/server.h"
 #include "tests/e2e/weft.h"
 
@@ -513,6 +515,60 @@ TEST_F(Routes, ResponsesCallTools) {
                   .contains("kind"));
 }
 
+// The small model with tokens for filling in.
+std::string FillingModel() {
+  const std::string path = TemporaryPath("filling.gguf");
+  const auto file = GgufFile::Open(SmallModel("00-valid.gguf"));
+  EXPECT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  writer.CopyMetadata(*file);
+  writer.SetUint32("tokenizer.ggml.fim_pre_token_id", 260);
+  writer.SetUint32("tokenizer.ggml.fim_suf_token_id", 261);
+  writer.SetUint32("tokenizer.ggml.fim_mid_token_id", 262);
+  for (const GgufTensor& tensor : file->tensors()) {
+    writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
+  }
+  EXPECT_TRUE(writer.WriteTo(path).ok());
+  return path;
+}
+
+TEST(RoutesTest, WhatStandsBetweenIsFilledIn) {
+  const std::string log = TemporaryPath("infill.jsonl");
+  std::filesystem::remove(log);
+  const Server server({FillingModel(), "--log-requests", log});
+  const auto prompt_of = [&](const std::string& path, const json& body) {
+    const Answer answer = Post(server, path, body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    const std::vector<std::string> lines =
+        absl::StrSplit(ReadFile(log), '\n', absl::SkipEmpty());
+    return json::parse(lines.back())["request"]["prompts"][0];
+  };
+  const json expected = {1, 260, 286, 264, 290, 261, 286, 264, 290, 262};
+  EXPECT_EQ(prompt_of("/infill", {{"input_prefix", "hel"},
+                                  {"prompt", "lo"},
+                                  {"input_suffix", "hello"},
+                                  {"n_predict", 1}}),
+            expected);
+  EXPECT_EQ(
+      prompt_of("/v1/completions",
+                {{"prompt", "hello"}, {"suffix", "hello"}, {"max_tokens", 1}}),
+      expected);
+  EXPECT_EQ(prompt_of("/api/generate", {{"prompt", "hello"},
+                                        {"suffix", "hello"},
+                                        {"options", {{"num_predict", 1}}},
+                                        {"stream", false}}),
+            expected);
+  // Control tokens in what stands around are text.
+  for (const json& id :
+       prompt_of("/infill", {{"input_prefix", "</s>"}, {"n_predict", 1}})) {
+    EXPECT_NE(id, 2);
+  }
+  const Answer wrong = Post(server, "/infill", R"({"input_extra": [5]})");
+  EXPECT_EQ(wrong.status, 400);
+  const json shown = Post(server, "/api/show", R"({"model": "filling"})").json;
+  EXPECT_EQ(shown["capabilities"][1], "insert") << shown;
+}
+
 TEST(RoutesTest, SlotsAreSavedAndRestored) {
   const std::string folder = TemporaryPath("slots");
   std::filesystem::create_directories(folder);
@@ -661,7 +717,7 @@ TEST_F(Routes, WhatWasLoggedIsTheSameAgain) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(absl::StrContains(result.out, "choice 1: token 3")) << result.out;
   WriteTextFile(other, "{}\n");
-  ExpectError(Weft({"replay", other}), 1);
+  ExpectError(Weft({"replay", other, "--quiet"}), 1);
 }
 
 }  // namespace

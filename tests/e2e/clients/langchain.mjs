@@ -30,7 +30,7 @@ for (const useResponsesApi of [false, true]) {
   checks[`${name}: a tool is called and answered`] = async () => {
     const chat = make({ maxTokens: 200 });
     const ask = new HumanMessage('Choose');
-    const call = await chat.bindTools([choose], { tool_choice: 'required' })
+    const call = await chat.bindTools([choose], { tool_choice: 'choose' })
       .invoke([ask]);
     assert.equal(call.tool_calls.length, 1);
     schema.parse(call.tool_calls[0].args);
