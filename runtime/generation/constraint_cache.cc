@@ -7,55 +7,70 @@
 #include "base/status.h"
 #include "nlohmann/json.hpp"
 #include "text/grammar/gbnf.h"
-#include "text/grammar/json_schema.h"
+#include "text/grammar/pattern.h"
 
 namespace weft {
 namespace {
 
 using grammar::Syntax;
 
-absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text) {
+absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text,
+                                       const grammar::SchemaOptions& options) {
   const auto schema = nlohmann::ordered_json::parse(
       text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (schema.is_discarded()) {
     return absl::InvalidArgumentError("JSON schema: no JSON: give a schema");
   }
-  return grammar::FromJsonSchema(schema);
+  return grammar::FromJsonSchema(schema, options);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfGrammar(
-    absl::string_view source, uint64_t client) {
+    absl::string_view source, const Asker& asker) {
   return Of(
-      "grammar", source, [&] { return grammar::ParseGbnf(source); }, client);
+      "grammar", source, [&] { return grammar::ParseGbnf(source); }, asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfJsonSchema(
-    absl::string_view schema, uint64_t client) {
+    absl::string_view schema, const grammar::SchemaOptions& options,
+    const Asker& asker) {
   return Of(
-      "schema", schema, [&] { return ParseJsonSchema(schema); }, client);
+      absl::StrCat("schema", options.strict ? "!" : "?",
+                   options.open ? "+" : ""),
+      schema, [&] { return ParseJsonSchema(schema, options); }, asker);
+}
+
+absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfPattern(
+    absl::string_view pattern, const Asker& asker) {
+  return Of(
+      "pattern", pattern, [&] { return grammar::TextsOfPattern(pattern); },
+      asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson(
-    uint64_t client) {
+    const Asker& asker) {
   return Of(
-      "json", "", [] { return grammar::AnyJsonObject(); }, client);
+      "json", "", [] { return grammar::AnyJsonObject(); }, asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::Of(
     absl::string_view kind, absl::string_view source,
-    absl::FunctionRef<absl::StatusOr<Syntax>()> make, uint64_t client) {
+    absl::FunctionRef<absl::StatusOr<Syntax>()> make, const Asker& asker) {
   std::string key = absl::StrCat(kind, " ", source);
-  if (const auto found = Find(key)) return found->NewConstraint();
-  const FairTurns::Turn turn(&compiling_, client);
+  const auto use = [&asker](grammar::Grammar& grammar) {
+    if (asker.dropped != nullptr) *asker.dropped = grammar.dropped();
+    return grammar.NewConstraint();
+  };
+  if (const auto found = Find(key)) return use(*found);
+  const FairTurns::Turn turn(&compiling_, asker.client);
   // It may have been made while this thread waited.
-  if (const auto found = Find(key)) return found->NewConstraint();
+  if (const auto found = Find(key)) return use(*found);
   const std::shared_ptr<const grammar::TokenTrie> trie = Trie();
   WEFT_ASSIGN_OR_RETURN(const Syntax syntax, make());
   WEFT_ASSIGN_OR_RETURN(std::shared_ptr<grammar::Grammar> made,
                         grammar::Grammar::Create(syntax, trie));
-  std::unique_ptr<TokenConstraint> constraint = made->NewConstraint();
+  std::unique_ptr<TokenConstraint> constraint = use(*made);
   std::vector<uint64_t> mask(MaskWords(trie->vocabulary_size()));
   WEFT_RETURN_IF_ERROR(constraint->Mask(absl::MakeSpan(mask)));
   WEFT_RETURN_IF_ERROR(Keep(std::move(key), std::move(made)));

@@ -30,6 +30,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/fair_turns.h"
 #include "text/grammar/grammar.h"
+#include "text/grammar/json_schema.h"
 #include "text/grammar/syntax.h"
 #include "text/grammar/token_trie.h"
 #include "text/token_constraint.h"
@@ -52,6 +53,14 @@ class ConstraintCache {
   static constexpr int kCompiling = 2;
   static constexpr int64_t kCompilingBytes = int64_t{64} << 20;
 
+  // Who asks, and what is told beside the constraint.
+  struct Asker {
+    uint64_t client = 0;  // as in Request
+    // Where it is given, gets what the constraint does not keep
+    // (Syntax::dropped).
+    std::vector<std::string>* dropped = nullptr;
+  };
+
   // `tokenizer` must outlive it.
   explicit ConstraintCache(const Tokenizer* tokenizer)
       : ConstraintCache(tokenizer, Limits()) {}
@@ -62,22 +71,24 @@ class ConstraintCache {
   // kInvalidArgument with what is wrong with the source, beginning "grammar:"
   // or "JSON schema:"; kResourceExhausted where living grammars hold too much.
 
-  // `client`: who asks, as in Request.
-
   // `source` in GBNF (text/grammar/gbnf.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
-      absl::string_view source, uint64_t client = 0);
+      absl::string_view source, const Asker& asker = {});
   // `schema` as JSON text (text/grammar/json_schema.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonSchema(
-      absl::string_view schema, uint64_t client = 0);
+      absl::string_view schema, const grammar::SchemaOptions& options = {},
+      const Asker& asker = {});
+  // Texts that `pattern` matches as a whole (text/grammar/pattern.h).
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfPattern(
+      absl::string_view pattern, const Asker& asker = {});
   // Any JSON object.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfAnyJson(
-      uint64_t client = 0);
+      const Asker& asker = {});
   // What `make` makes of `source`, of which there is one for each `kind`.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> Of(
       absl::string_view kind, absl::string_view source,
       absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make,
-      uint64_t client = 0);
+      const Asker& asker = {});
 
   // Of grammars that are kept, and of all that are alive.
   int64_t kept_bytes() const;
