@@ -27,14 +27,14 @@ absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfGrammar(
-    absl::string_view source, const Asker& asker) {
+    absl::string_view source, const ConstraintAsker& asker) {
   return Of(
       "grammar", source, [&] { return grammar::ParseGbnf(source); }, asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfJsonSchema(
     absl::string_view schema, const grammar::SchemaOptions& options,
-    const Asker& asker) {
+    const ConstraintAsker& asker) {
   return Of(
       absl::StrCat("schema", options.strict ? "!" : "?",
                    options.open ? "+" : ""),
@@ -42,21 +42,22 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfJsonSchema(
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfPattern(
-    absl::string_view pattern, const Asker& asker) {
+    absl::string_view pattern, const ConstraintAsker& asker) {
   return Of(
       "pattern", pattern, [&] { return grammar::TextsOfPattern(pattern); },
       asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson(
-    const Asker& asker) {
+    const ConstraintAsker& asker) {
   return Of(
       "json", "", [] { return grammar::AnyJsonObject(); }, asker);
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::Of(
     absl::string_view kind, absl::string_view source,
-    absl::FunctionRef<absl::StatusOr<Syntax>()> make, const Asker& asker) {
+    absl::FunctionRef<absl::StatusOr<Syntax>()> make,
+    const ConstraintAsker& asker) {
   std::string key = absl::StrCat(kind, " ", source);
   const auto use = [&asker](grammar::Grammar& grammar) {
     if (asker.dropped != nullptr) *asker.dropped = grammar.dropped();

@@ -38,6 +38,14 @@
 
 namespace weft {
 
+// Who asks for a constraint, and what is told beside it.
+struct ConstraintAsker {
+  uint64_t client = 0;  // as in Request
+  // Where it is given, gets what the constraint does not keep
+  // (Syntax::dropped).
+  std::vector<std::string>* dropped = nullptr;
+};
+
 class ConstraintCache {
  public:
   struct Limits {
@@ -53,14 +61,6 @@ class ConstraintCache {
   static constexpr int kCompiling = 2;
   static constexpr int64_t kCompilingBytes = int64_t{64} << 20;
 
-  // Who asks, and what is told beside the constraint.
-  struct Asker {
-    uint64_t client = 0;  // as in Request
-    // Where it is given, gets what the constraint does not keep
-    // (Syntax::dropped).
-    std::vector<std::string>* dropped = nullptr;
-  };
-
   // `tokenizer` must outlive it.
   explicit ConstraintCache(const Tokenizer* tokenizer)
       : ConstraintCache(tokenizer, Limits()) {}
@@ -73,22 +73,22 @@ class ConstraintCache {
 
   // `source` in GBNF (text/grammar/gbnf.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
-      absl::string_view source, const Asker& asker = {});
+      absl::string_view source, const ConstraintAsker& asker = {});
   // `schema` as JSON text (text/grammar/json_schema.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonSchema(
       absl::string_view schema, const grammar::SchemaOptions& options = {},
-      const Asker& asker = {});
+      const ConstraintAsker& asker = {});
   // Texts that `pattern` matches as a whole (text/grammar/pattern.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfPattern(
-      absl::string_view pattern, const Asker& asker = {});
+      absl::string_view pattern, const ConstraintAsker& asker = {});
   // Any JSON object.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfAnyJson(
-      const Asker& asker = {});
+      const ConstraintAsker& asker = {});
   // What `make` makes of `source`, of which there is one for each `kind`.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> Of(
       absl::string_view kind, absl::string_view source,
       absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make,
-      const Asker& asker = {});
+      const ConstraintAsker& asker = {});
 
   // Of grammars that are kept, and of all that are alive.
   int64_t kept_bytes() const;
