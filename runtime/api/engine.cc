@@ -28,7 +28,8 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
   if (options.force) return absl::OkStatus();
   const int64_t need =
       MemoryOf(plan, options.sequences,
-               plan.model.encoder ? plan.max_tokens() : options.sequences,
+               plan.model.encoder ? plan.max_tokens()
+                                  : options.sequences + options.more_logit_rows,
                options.kv_pages, options.checkpoints, options.rewind_rows)
           .peak(threads) +
       options.beside_bytes;
@@ -93,6 +94,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  if (options.rewind_rows < 0 || options.rewind_rows > plan.max_tokens()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "invalid engine option: rewind_rows: ", options.rewind_rows,
+        ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
+  }
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
