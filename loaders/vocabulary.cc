@@ -3,10 +3,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "loaders/utf8.h"
 
@@ -364,14 +366,41 @@ class VocabularyReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadChatTemplate() {
-    auto source = file_.OptionalString(kChatTemplate);
+  absl::StatusOr<std::string> OneTemplate(const std::string& key) {
+    auto source = file_.OptionalString(key);
     if (!source.ok()) return source.status();
     if (!IsValidUtf8(source->value_or(""))) {
-      return file_.BadValue(kChatTemplate, "not UTF-8", "a Jinja template");
+      return file_.BadValue(key, "not UTF-8", "a Jinja template");
     }
-    result_.set_chat_template(source->value_or(""));
+    return std::string(source->value_or(""));
+  }
+
+  // A file may have templates of its own for conversations with tools or
+  // documents. They become one, which looks whether there are any.
+  absl::Status ReadChatTemplate() {
+    WEFT_ASSIGN_OR_RETURN(std::string whole, OneTemplate(kChatTemplate));
+    // The later one is asked for first.
+    for (const auto& [name, variable] :
+         {std::pair<const char*, const char*>{"rag", "documents"},
+          {"tool_use", "tools"}}) {
+      WEFT_ASSIGN_OR_RETURN(
+          const std::string source,
+          OneTemplate(absl::StrCat(kChatTemplate, ".", name)));
+      if (source.empty()) continue;
+      whole = whole.empty()
+                  ? source
+                  : absl::StrCat("{%+ if ", variable, " +%}",
+                                 WithoutLastBreak(source), "{%+ else +%}",
+                                 WithoutLastBreak(whole), "{%+ endif +%}");
+    }
+    result_.set_chat_template(whole);
     return absl::OkStatus();
+  }
+
+  // As Jinja takes the end of a template.
+  static absl::string_view WithoutLastBreak(absl::string_view source) {
+    absl::ConsumeSuffix(&source, "\n");
+    return source;
   }
 
   const GgufMetadata& file_;

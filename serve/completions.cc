@@ -29,10 +29,11 @@ struct Job {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echoes;  // per prompt, or none
   AnswerKind kind = AnswerKind::kCompletion;
-  ToolCustom tool_custom = ToolCustom::kNone;
-  nlohmann::ordered_json tools;  // offered ones, or null
+  answer::AnswerForms forms;
+  answer::ReaderOptions reading;  // but for the id
   bool forces_call = false;
-  std::string forced_tool;  // empty: any
+  std::string forced_tool;      // empty: any
+  std::string reasoning_close;  // where the prompt has opened reasoning
 };
 
 absl::StatusOr<Request> MakeRequest(const ServedModel& model,
@@ -63,15 +64,19 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model,
   request.logit_bias = fields.logit_bias;
   request.stop_strings = fields.stop;
   request.stop_at_end_of_text = !fields.ignore_eos;
+  if (job.kind == AnswerKind::kChat) {
+    request.shown_special = model.marker_tokens;
+  }
   if (fields.top_logprobs.has_value()) {
     request.logprobs = static_cast<int>(*fields.top_logprobs);
   }
   if (!fields.cache_prompt) request.cache_scope = Random64();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<TokenConstraint> constraint,
-                        job.forces_call
-                            ? model.grammars->ForToolCall(
-                                  job.tool_custom, job.tools, job.forced_tool)
-                            : model.grammars->ForFormat(fields));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<TokenConstraint> constraint,
+      job.forces_call
+          ? model.grammars->ForToolCall(*job.forms.call, job.reading.tools,
+                                        job.forced_tool, job.reasoning_close)
+          : model.grammars->ForFormat(fields));
   request.constraint = std::move(constraint);
   return request;
 }
@@ -134,12 +139,13 @@ class Answering {
     head.id = absl::StrCat(chat ? "chatcmpl-" : "cmpl-", id);
     head.created = absl::ToUnixSeconds(absl::Now());
     head.model = model.id;
-    std::vector<ToolCallReader> readers;
+    std::vector<answer::AnswerReader> readers;
     std::vector<std::string> echoes;
     for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
       for (int64_t i = 0; i < job.fields.choices; ++i) {
-        readers.emplace_back(job.tool_custom, job.tools,
-                             absl::StrCat(id, "_", readers.size()));
+        answer::ReaderOptions reading = job.reading;
+        reading.id = absl::StrCat(id, "_", readers.size());
+        readers.emplace_back(job.forms, std::move(reading));
         echoes.push_back(job.echoes.empty() ? "" : job.echoes[prompt]);
       }
     }
@@ -272,15 +278,18 @@ absl::StatusOr<Job> ChatJob(const ServedModel& model,
   job.kind = AnswerKind::kChat;
   job.fields = std::move(request.generation);
   job.prompts.push_back(std::move(tokens));
+  job.forms = model.customs.forms;
   if (request.tool_choice != ToolChoice::kNone) {
-    job.tools = std::move(request.tools);
-    job.tool_custom = model.tool_custom;
+    job.reading.tools = std::move(request.tools);
   }
+  job.reading.separate_reasoning = request.separate_reasoning;
   job.forces_call = request.tool_choice == ToolChoice::kRequired ||
                     request.tool_choice == ToolChoice::kNamed;
   job.forced_tool = request.tool_name;
-  if (job.forces_call && job.tool_custom == ToolCustom::kNone) {
-    job.tool_custom = ToolCustom::kBare;  // as it is then written
+  // A format leaves no room for reasoning.
+  if (job.fields.format == OutputFormat::kText) {
+    job.reading.prompt = JoinSegments(segments);
+    job.reasoning_close = answer::OpenReasoning(job.forms, job.reading.prompt);
   }
   return job;
 }
@@ -299,7 +308,8 @@ absl::StatusOr<std::vector<TextSegment>> RenderChat(
   if (request.tool_choice != ToolChoice::kNone) chat.tools = request.tools;
   chat.variables = request.variables;
   absl::StatusOr<std::vector<TextSegment>> segments =
-      model.chat_template->Render(chat);
+      answer::RenderConversation(*model.chat_template, model.customs,
+                                 std::move(chat));
   if (!segments.ok()) {
     return FieldError("messages", segments.status().message());
   }

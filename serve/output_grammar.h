@@ -7,12 +7,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "runtime/generation/constraint_cache.h"
 #include "serve/openai_request.h"
-#include "serve/tool_calls.h"
+#include "text/answer/forms.h"
 #include "text/token_constraint.h"
 #include "text/tokenizer.h"
 
@@ -20,21 +21,23 @@ namespace weft {
 
 class OutputGrammars {
  public:
-  // `tokenizer` must outlive it.
-  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits)
-      : cache_(tokenizer, limits) {}
+  // `tokenizer` must outlive it. `control`: control tokens that calls are
+  // written with.
+  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits,
+                 const std::vector<int32_t>& control = {});
 
   // Null for text. Errors name the field of the request.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(
       const GenerationFields& fields);
 
-  // One call of `name`, or of any of the tools when it is empty, in this custom
-  // (kNone is written as kBare).
+  // One call of `name`, or of any of the tools when it is empty, in this form,
+  // after the reasoning that is open where `reasoning_close` is not empty.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForToolCall(
-      ToolCustom custom, const nlohmann::ordered_json& tools,
-      const std::string& name);
+      const answer::CallForm& form, const nlohmann::ordered_json& tools,
+      const std::string& name, const std::string& reasoning_close);
 
  private:
+  std::vector<std::string> control_;  // as text
   ConstraintCache cache_;
 };
 

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/api/scheduler.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
-#include "serve/tool_calls.h"
+#include "text/answer/customs.h"
 #include "text/chat_template.h"
 
 namespace weft {
@@ -31,7 +32,9 @@ struct ServedModel {
   int64_t created = 0;  // seconds since 1970
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<const ChatTemplate> chat_template;
-  ToolCustom tool_custom = ToolCustom::kNone;
+  answer::TemplateCustoms customs;  // of chat_template
+  // Control tokens that answers are read by, in order.
+  std::vector<int32_t> marker_tokens;
   std::unique_ptr<OutputGrammars> grammars;
 
   const Engine& engine() const { return scheduler->engine(); }

@@ -66,8 +66,9 @@ struct Request {
   // or, with a constraint, are chosen only where it allows nothing else, and
   // end the text.
   bool stop_at_end_of_text = true;
-  // Control tokens print nothing in `text`.
+  // Control tokens print nothing in `text`, but for these, in order.
   bool skip_special = true;
+  std::vector<int32_t> shown_special;
   ContextOverflow overflow = ContextOverflow::kStop;
   int64_t shift_keep = 4;  // first tokens that kShift keeps
   // Below 0: no log-probabilities; else of each token, and of this many most

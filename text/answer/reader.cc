@@ -85,16 +85,14 @@ AnswerReader::AnswerReader(AnswerForms forms, ReaderOptions options)
       if (!around.empty()) markers_.push_back(around);
     }
   }
-  const absl::string_view prompt =
-      absl::StripTrailingAsciiWhitespace(options_.prompt);
-  for (const ReasoningForm& form : forms_.reasoning) {
-    if (!absl::EndsWith(prompt, form.open)) continue;
-    BeginReasoning({form.close});
+  std::string close = OpenReasoning(forms_, options_.prompt);
+  if (!close.empty()) {
+    BeginReasoning({std::move(close)});
     return;
   }
   if (!ReadsCalls() || forms_.harmony()) return;
   const std::string& open = forms_.call->call_open;
-  if (!open.empty() && absl::EndsWith(prompt, open)) {
+  if (!open.empty() && absl::EndsWith(options_.prompt, open)) {
     opened_ = true;
     state_ = State::kHead;
   }
