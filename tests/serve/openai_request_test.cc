@@ -222,6 +222,46 @@ TEST(ChatRequestTest, MessagesArriveAsTemplatesWantThem) {
   EXPECT_EQ(request->generation.max_tokens, -1);
 }
 
+TEST(ChatRequestTest, ReasoningGoesBackAndItsFieldsReachTheTemplate) {
+  const auto request = ParseChatCompletionRequest(
+      R"({"messages": [
+            {"role": "assistant", "content": "a", "reasoning_content": "r"},
+            {"role": "assistant", "content": "b", "reasoning": "s"},
+            {"role": "user", "content": "c", "reasoning_content": "t"}],
+          "reasoning_effort": "none", "reasoning_format": "none",
+          "chat_template_kwargs": {"thinking": true}})",
+      {});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->messages[0]["reasoning_content"], "r");
+  EXPECT_EQ(request->messages[1]["reasoning_content"], "s");
+  EXPECT_FALSE(request->messages[2].contains("reasoning_content"));
+  EXPECT_EQ(request->variables.dump(),
+            R"({"thinking":true,"reasoning_effort":"none",)"
+            R"("enable_thinking":false})");
+  EXPECT_FALSE(request->separate_reasoning);
+  const auto usual = Chat(R"("reasoning_effort": "high")");
+  EXPECT_EQ(usual->variables.dump(), R"({"reasoning_effort":"high"})");
+  EXPECT_TRUE(usual->separate_reasoning);
+  ExpectFieldError(Chat(R"("reasoning_format": "all")").status(),
+                   "reasoning_format");
+  ExpectFieldError(Chat(R"("reasoning_effort": 3)").status(),
+                   "reasoning_effort");
+}
+
+TEST(ChatRequestTest, ArgumentsOfEarlierCallsAreTextOrAnObject) {
+  for (const char* arguments : {R"("{\"a\": 1}")", R"({"a": 1})"}) {
+    const auto request = ParseChatCompletionRequest(
+        absl::StrCat(R"({"messages": [{"role": "assistant", "tool_calls":
+            [{"function": {"name": "f", "arguments": )",
+                     arguments, "}}]}]}"),
+        {});
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(
+        request->messages[0]["tool_calls"][0]["function"]["arguments"].dump(),
+        R"({"a":1})");
+  }
+}
+
 TEST(ChatRequestTest, LogprobsAreABooleanAndANumber) {
   EXPECT_FALSE(Chat("")->generation.top_logprobs.has_value());
   EXPECT_EQ(Chat(R"("logprobs": true)")->generation.top_logprobs, 0);

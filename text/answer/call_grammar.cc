@@ -154,6 +154,10 @@ class Builder {
     }
     const std::string prefix = absl::StrCat("until", parts_++, "-");
     for (size_t state = 0; state < signs.size(); ++state) {
+      // First the one that leads on.
+      std::stable_partition(known.begin(), known.end(), [&](const auto& range) {
+        return range.first == signs[state];
+      });
       std::vector<Term> ways;
       for (const grammar::CodePoints& range : known) {
         std::vector<uint32_t> seen(signs.begin(), signs.begin() + state);
@@ -298,9 +302,18 @@ class Builder {
     return Reference(prefix + "first0");
   }
 
+  // As the reader has it (parameters.cc).
   static bool IsText(const json& schema) {
-    const auto type = schema.find("type");
-    return type != schema.end() && *type == "string";
+    const auto is_string = [](const json& value) { return value.is_string(); };
+    if (const auto type = schema.find("type"); type != schema.end()) {
+      return *type == "string";
+    }
+    if (const auto names = schema.find("enum");
+        names != schema.end() && names->is_array() && !names->empty()) {
+      return std::all_of(names->begin(), names->end(), is_string);
+    }
+    const auto value = schema.find("const");
+    return value != schema.end() && value->is_string();
   }
 
   absl::StatusOr<Term> Member(const std::string& key, const json& schema,

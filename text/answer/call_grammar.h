@@ -16,6 +16,9 @@ namespace weft::answer {
 // reasoning is open and goes on up to it. `control` are control tokens: where a
 // marker has one, the token is meant (grammar::TokenTrie::kControl). Errors are
 // those of the schemas (text/grammar/json_schema.h).
+//
+// Limit: where values are no JSON (CallBody::kParameters and kBraces), of a
+// string's schema only enum and const are kept.
 absl::StatusOr<grammar::Syntax> CallGrammar(
     const CallForm& form, const nlohmann::ordered_json& tools,
     const std::string& reasoning_close,

@@ -164,7 +164,8 @@ void FindLimits(const Probe& probe, TemplateCustoms* customs) {
 // they are not all there.
 std::optional<size_t> LeftOver(const CallForm& form, const std::string& turn,
                                const std::string& prompt, int calls) {
-  for (const std::string& marker : {form.call_open, form.name_close}) {
+  for (const std::string& marker : {form.call_open, form.name_close,
+                                    form.parameter_open, form.call_close}) {
     if (!absl::StrContains(turn, marker)) return std::nullopt;
   }
   AnswerForms forms = PlainForms();
@@ -352,6 +353,12 @@ class Shaper {
 
   json Run() {
     for (size_t i = 0; i < messages_.size(); ++i) Add(i);
+    for (json& message : shaped_) {
+      const auto content = message.find("content");
+      if (!customs_.parts || content == message.end()) continue;
+      if (!content->is_string()) continue;
+      *content = json::array({{{"type", "text"}, {"text", *content}}});
+    }
     return std::move(shaped_);
   }
 
@@ -531,6 +538,11 @@ TemplateCustoms FindCustoms(
   if (!plain()) {
     customs.empty_tools = true;
     customs.empty_tools = plain().has_value();
+  }
+  constexpr char kQuestion[] = "weft question";
+  if (!Shows(plain(), {kQuestion})) {
+    customs.parts = true;
+    customs.parts = Shows(plain(), {kQuestion});
   }
   customs.thinking =
       absl::StrContains(chat_template.source(), "message.thinking");

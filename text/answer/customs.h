@@ -42,6 +42,8 @@ struct TemplateCustoms {
   bool shows_results = false;
   // Where there are no tools, it wants an empty list, not none.
   bool empty_tools = false;
+  // It shows contents only where they are lists of parts.
+  bool parts = false;
   // It calls earlier reasoning `thinking`, not `reasoning_content`.
   bool thinking = false;
 };

@@ -383,19 +383,21 @@ bool AnswerReader::Between() {
     waits |= match == Match::kMore;
     return match == Match::kYes;
   };
+  // A marker that opens may begin like one that closes.
+  bool call = false;
+  for (size_t i = 0; i < call_markers_; ++i) call |= begins(markers_[i]);
+  if (!call && waits && !at_end_) return false;
   for (const std::string& close : closes_) {
-    if (!begins(close)) continue;
+    if (call || !begins(close)) continue;
     closed_ = true;
     Take(at + close.size());
     return true;
   }
-  if (begins(form.section_close)) {
+  if (!call && begins(form.section_close)) {
     Take(at + form.section_close.size());
     state_ = State::kContent;
     return true;
   }
-  bool call = false;
-  for (size_t i = 0; i < call_markers_; ++i) call |= begins(markers_[i]);
   const bool listed = listed_ && !closed_ && !rest.empty();
   opened_ = !call && listed &&
             (form.body == CallBody::kPython

@@ -97,7 +97,10 @@ class Loop {
     const bool opened = std::any_of(
         customs_.forms.reasoning.begin(), customs_.forms.reasoning.end(),
         [&](const ReasoningForm& form) { return Ends(prompt, form.open); });
-    if (!reasoned.empty() && !customs_.forms.harmony()) {
+    // Nothing comes before a call that the prompt has begun.
+    const bool begun = !customs_.forms.call->content_name.empty() &&
+                       Ends(prompt, customs_.forms.call->call_open);
+    if (!reasoned.empty() && !begun && !customs_.forms.harmony()) {
       const ReasoningForm& form = customs_.forms.reasoning.back();
       text = absl::StrCat(opened ? "" : form.open, reasoned, form.close);
       if (opened) {
