@@ -1,5 +1,6 @@
 #include "serve/completions.h"
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -288,7 +289,11 @@ absl::StatusOr<Job> ChatJob(const ServedModel& model,
   job.forced_tool = request.tool_name;
   // A format leaves no room for reasoning.
   if (job.fields.format == OutputFormat::kText) {
-    job.reading.prompt = JoinSegments(segments);
+    // Its end says whether reasoning is open.
+    constexpr size_t kPromptEnd = 512;
+    const std::string prompt = JoinSegments(segments);
+    job.reading.prompt =
+        prompt.substr(prompt.size() - std::min(prompt.size(), kPromptEnd));
     job.reasoning_close = answer::OpenReasoning(job.forms, job.reading.prompt);
   }
   return job;
