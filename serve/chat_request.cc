@@ -225,8 +225,36 @@ void ReadVariables(JsonFields* fields, ChatCompletionRequest* request) {
   request->separate_reasoning = format != "none";
 }
 
+// Whether a new turn begins, or the last message goes on: where the request
+// does not say, a last message of the assistant does.
+void ReadContinuation(JsonFields* fields, ChatCompletionRequest* request) {
+  absl::optional<bool> opens, continues;
+  for (const auto& [name, value] :
+       {std::pair("add_generation_prompt", &opens),
+        std::pair("continue_final_message", &continues)}) {
+    if (!fields->Has(name)) continue;
+    bool flag = false;
+    fields->Bool(name, &flag);
+    *value = flag;
+  }
+  if (!fields->status().ok()) return;
+  const json& last = request->messages.back();
+  const bool has_text = last["content"].is_string() && last["content"] != "" &&
+                        !last.contains("tool_calls");
+  request->continues_last = continues.value_or(
+      !opens.has_value() && last["role"] == "assistant" && has_text);
+  request->add_generation_prompt = opens.value_or(!request->continues_last);
+  if (!request->continues_last) return;
+  const char* name = "continue_final_message";
+  if (!has_text) fields->Fail(name, "the last message has no text");
+  if (request->add_generation_prompt) {
+    fields->Fail(name, "not together with add_generation_prompt");
+  }
+}
+
 void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
   ReadMessages(fields, request);
+  ReadContinuation(fields, request);
   ReadTools(fields, request);
   ReadToolChoice(fields, request);
   ReadVariables(fields, request);
@@ -236,8 +264,13 @@ void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
 
 absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     absl::string_view body, const RequestLimits& limits) {
-  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
-  JsonFields fields(parsed, "");
+  WEFT_ASSIGN_OR_RETURN(const json parsed, ParseJson(body));
+  return ReadChatCompletionRequest(parsed, limits);
+}
+
+absl::StatusOr<ChatCompletionRequest> ReadChatCompletionRequest(
+    const json& body, const RequestLimits& limits) {
+  JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
   ChatCompletionRequest request;
   ReadTemplateFields(&fields, &request);
@@ -254,6 +287,9 @@ absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     fields.Refuse(name, "is the old form: use tools and tool_choice");
   }
   fields.Refuse("audio", "the model writes text only");
+  if (fields.Has("prompt_logprobs")) {
+    fields.Fail("prompt_logprobs", "only in /v1/completions");
+  }
   if (const json* modalities = fields.Find("modalities")) {
     if (*modalities != json::array({"text"})) {
       fields.Fail("modalities", "the model writes text only");

@@ -39,18 +39,13 @@ void ReadSampling(JsonFields* fields, GenerationFields* generation) {
   sampling.seed = static_cast<uint64_t>(seed.value_or(0));
 }
 
-// The newer name goes before; 0 tokens are refused, since there would be
-// nothing to answer.
+// The newer name goes before.
 void ReadLengths(JsonFields* fields, const RequestLimits& limits,
                  GenerationFields* generation) {
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     absl::optional<int64_t> most;
     fields->Integer(name, -1, limits.generated_tokens, &most);
-    if (!most.has_value()) continue;
-    if (*most == 0) {
-      fields->Fail(name, "want at least 1, or -1 for as many as fit");
-    }
-    generation->max_tokens = *most;
+    if (most.has_value()) generation->max_tokens = *most;
   }
   fields->Integer("min_tokens", 0, limits.generated_tokens,
                   &generation->min_tokens);
@@ -155,6 +150,8 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
   ReadOverflow(fields, generation);
   fields->Bool("cache_prompt", &generation->cache_prompt);
   fields->Bool("stream", &generation->stream);
+  fields->Integer("id_slot", -1, kMost, &generation->slot);
+  fields->Bool("return_progress", &generation->progress);
   if (const json* options = fields->Find("stream_options")) {
     JsonFields inner(*options, fields->Path("stream_options"));
     inner.Bool("include_usage", &generation->stream_usage);

@@ -7,13 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "runtime/api/scheduler.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
+#include "serve/slots.h"
 #include "text/answer/customs.h"
 #include "text/chat_template.h"
 
 namespace weft {
+
+class RequestLog;
 
 struct ServiceLimits {
   RequestLimits request;
@@ -25,6 +29,9 @@ struct ServiceLimits {
   size_t buffered_events = 8192;
   // Of requests that do not say.
   ContextOverflow overflow = ContextOverflow::kStop;
+  std::string slot_folder;  // where slots are saved; empty: nowhere
+  // After so long without a word a stream says that it is still there.
+  absl::Duration silence = absl::Seconds(5);
 };
 
 struct ServedModel {
@@ -36,6 +43,8 @@ struct ServedModel {
   // Control tokens that answers are read by, in order.
   std::vector<int32_t> marker_tokens;
   std::unique_ptr<OutputGrammars> grammars;
+  std::shared_ptr<Slots> slots;
+  RequestLog* log = nullptr;  // null: requests are not written down
 
   const Engine& engine() const { return scheduler->engine(); }
   // Whether it gives vectors of texts, and writes none.

@@ -208,7 +208,7 @@ TEST_F(Serve, BadBodiesAreTold) {
       {kChat, R"({"messages": []})", "messages"},
       {kCompletions, R"({"prompt": 5.5})", "prompt"},
       {kCompletions, R"({"prompt": "a", "max_tokens": "ten"})", "max_tokens"},
-      {kCompletions, R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
+      {kCompletions, R"({"prompt": "a", "max_tokens": -2})", "max_tokens"},
       {kCompletions, R"({"prompt": "a", "n": 0})", "n"},
       {kCompletions, R"({"prompt": "a", "n": 1000})", "n"},
       {kCompletions, R"({"prompt": [300]})", "prompt"},
@@ -250,7 +250,7 @@ TEST_F(Serve, PathsAndMethods) {
   ASSERT_EQ(models["data"].size(), 1u);
   EXPECT_EQ(models["data"][0]["id"], "00-valid");
   EXPECT_EQ(Get(*server_, "/v1/models/00-valid").json, models["data"][0]);
-  ExpectError(Post(*server_, "/v1/embeddings", R"({"input": "a"})"), 501, "");
+  ExpectError(Post(*server_, "/v1/embeddings", R"({"input": "a"})"), 400, "");
 }
 
 // Case 39: usage comes once, last, with no choices, and only when asked for.
@@ -417,14 +417,19 @@ TEST_F(Serve, TokensThereAndBack) {
   EXPECT_EQ(pieces[0]["id"], 286);
 }
 
-// What users write is text: a forged end of turn is no token.
+// What users write in chats is text: a forged end of turn is no token. Raw
+// prompts mean what they say.
 TEST_F(Serve, ControlTokensOfUsersAreText) {
   const auto prompt_tokens = [](const std::string& extra) -> int64_t {
     return Complete(absl::StrCat(R"({"prompt": "</s>", "max_tokens": 1)", extra,
                                  "}"))["usage"]["prompt_tokens"];
   };
-  EXPECT_EQ(prompt_tokens(R"(, "parse_special": true)"), 2);
-  EXPECT_GT(prompt_tokens(""), 2);
+  EXPECT_EQ(prompt_tokens(""), 2);
+  EXPECT_GT(prompt_tokens(R"(, "parse_special": false)"), 2);
+  const Server plain({SmallModel("00-valid.gguf"), "--no-parse-special"});
+  const json answer =
+      Post(plain, kCompletions, R"({"prompt": "</s>", "max_tokens": 1})").json;
+  EXPECT_GT(answer["usage"]["prompt_tokens"], 2);
   const auto chat_tokens = [](const std::string& content) -> int64_t {
     return Post(*server_, kChat,
                 absl::StrCat(R"({"messages": [{"role": "user", "content": ")",
@@ -826,10 +831,26 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   ExpectError(full, 400, "");
   EXPECT_EQ(full.json["error"]["type"], "exceed_context_size_error");
   ExpectError(embed(R"("input": 5)"), 400, "input");
-  ExpectError(Post(server, kCompletions, R"({"prompt": "a"})"), 501, "");
+  // As many as OpenAI takes, in their order.
+  const json inputs(2048, "the");
+  json different = inputs;
+  different[2047] = "the other";
+  const json most = embed(absl::StrCat(R"("input": )", different.dump())).json;
+  ASSERT_EQ(most["data"].size(), 2048u);
+  EXPECT_EQ(most["data"][2046]["embedding"], answer["data"][2]["embedding"]);
+  EXPECT_EQ(most["data"][2047]["embedding"], answer["data"][0]["embedding"]);
+  different.push_back("the");
+  ExpectError(embed(absl::StrCat(R"("input": )", different.dump())), 400,
+              "input");
+  EXPECT_EQ(
+      embed(absl::StrCat(R"("input": "the", "dimensions": )", mean.size()))
+          .status,
+      200);
+  ExpectError(embed(R"("input": "the", "dimensions": 3)"), 400, "dimensions");
+  ExpectError(Post(server, kCompletions, R"({"prompt": "a"})"), 400, "");
   ExpectError(Post(server, kChat,
                    R"({"messages": [{"role": "user", "content": "a"}]})"),
-              501, "");
+              400, "");
   EXPECT_EQ(Get(server, "/health").status, 200);
   EXPECT_EQ(Get(server, "/props").status, 200);
   EXPECT_EQ(MetricOf(server, "weft_sequences_running"), 0);

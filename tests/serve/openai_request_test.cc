@@ -44,7 +44,7 @@ TEST(CompletionRequestTest, DefaultsAreOpenAIs) {
   EXPECT_FALSE(fields.has_seed);
   EXPECT_FALSE(fields.stream);
   EXPECT_FALSE(fields.top_logprobs.has_value());
-  EXPECT_FALSE(request->parse_special);
+  EXPECT_TRUE(request->parse_special);
 }
 
 TEST(CompletionRequestTest, NullIsTheDefault) {
@@ -66,7 +66,7 @@ TEST(CompletionRequestTest, EveryFieldArrives) {
           "seed": -3, "n": 2, "max_tokens": 5, "min_tokens": 2,
           "stop": ["x", "y"], "logit_bias": {"3": -100, "4": 1.5},
           "logprobs": 2, "echo": false, "ignore_eos": true,
-          "cache_prompt": false, "parse_special": true, "stream": true,
+          "cache_prompt": false, "parse_special": false, "stream": true,
           "stream_options": {"include_usage": true}, "user": 5})");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->prompts[0].text, "a");
@@ -94,7 +94,7 @@ TEST(CompletionRequestTest, EveryFieldArrives) {
   EXPECT_FALSE(fields.cache_prompt);
   EXPECT_TRUE(fields.stream);
   EXPECT_TRUE(fields.stream_usage);
-  EXPECT_TRUE(request->parse_special);
+  EXPECT_FALSE(request->parse_special);
 }
 
 TEST(CompletionRequestTest, PromptsMayBeTextsOrIds) {
@@ -103,6 +103,63 @@ TEST(CompletionRequestTest, PromptsMayBeTextsOrIds) {
   ASSERT_EQ(ids->prompts.size(), 1u);
   EXPECT_EQ(ids->prompts[0].tokens, (std::vector<int32_t>{5, 6}));
   EXPECT_EQ(Completion(R"({"prompt": [[5], [6, 7]]})")->prompts.size(), 2u);
+}
+
+TEST(CompletionRequestTest, LogprobsOfAnEchoAreThosePromptsHaveToo) {
+  const auto echo =
+      Completion(R"({"prompt": "a", "echo": true, "logprobs": 2})");
+  ASSERT_TRUE(echo.ok()) << echo.status();
+  EXPECT_EQ(echo->generation.prompt_logprobs, 2);
+  EXPECT_FALSE(Completion(R"({"prompt": "a", "logprobs": 2})")
+                   ->generation.prompt_logprobs.has_value());
+  EXPECT_EQ(
+      Completion(R"({"prompt": "a", "max_tokens": 0})")->generation.max_tokens,
+      0);
+  EXPECT_EQ(Completion(R"({"prompt": "a", "suffix": "b"})")->suffix, "b");
+  EXPECT_FALSE(
+      Completion(R"({"prompt": "a", "suffix": ""})")->suffix.has_value());
+}
+
+TEST(ChatRequestTest, ALastMessageOfTheAssistantGoesOn) {
+  const auto chat = [](const std::string& last, const std::string& rest) {
+    return ParseChatCompletionRequest(
+        absl::StrCat(R"({"messages": [{"role": "user", "content": "q"}, )",
+                     last, "]", rest, "}"),
+        {});
+  };
+  const std::string assistant = R"({"role": "assistant", "content": "Sure, "})";
+  const struct {
+    std::string last, rest;
+    bool continues, opens;
+  } cases[] = {
+      {assistant, "", true, false},
+      {assistant, R"(, "continue_final_message": true)", true, false},
+      {assistant, R"(, "continue_final_message": false)", false, true},
+      {assistant, R"(, "add_generation_prompt": false)", false, false},
+      {assistant, R"(, "add_generation_prompt": true)", false, true},
+      {R"({"role": "user", "content": "b"})", "", false, true},
+      {R"({"role": "user", "content": "b"})",
+       R"(, "continue_final_message": true)", true, false},
+      {R"({"role": "assistant", "content": ""})", "", false, true},
+      {R"({"role": "assistant", "tool_calls": [{"id": "1", "function":
+           {"name": "f", "arguments": "{}"}}]})",
+       "", false, true},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.last + one.rest);
+    const auto request = chat(one.last, one.rest);
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->continues_last, one.continues);
+    EXPECT_EQ(request->add_generation_prompt, one.opens);
+  }
+  ExpectFieldError(chat(assistant, R"(, "continue_final_message": true,
+                                      "add_generation_prompt": true)")
+                       .status(),
+                   "continue_final_message");
+  ExpectFieldError(chat(R"({"role": "assistant", "content": ""})",
+                        R"(, "continue_final_message": true)")
+                       .status(),
+                   "continue_final_message");
 }
 
 TEST(CompletionRequestTest, ErrorsNameTheField) {
@@ -122,7 +179,6 @@ TEST(CompletionRequestTest, ErrorsNameTheField) {
       {R"("prompt": null)", "prompt"},
       {R"("prompt": "a", "max_tokens": "ten")", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 1.0)", "max_tokens"},
-      {R"("prompt": "a", "max_tokens": 0)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": -2)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 18446744073709551615)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 1e300)", "max_tokens"},
@@ -146,9 +202,11 @@ TEST(CompletionRequestTest, ErrorsNameTheField) {
       {R"("prompt": "a", "logit_bias": {"1": 101})", "logit_bias"},
       {R"("prompt": "a", "logprobs": 21)", "logprobs"},
       {R"("prompt": "a", "logprobs": true)", "logprobs"},
-      {R"("prompt": "a", "echo": true, "logprobs": 1)", "echo"},
+      {R"("prompt": "a", "echo": true, "suffix": "b")", "echo"},
+      {R"("prompt": "a", "echo": true, "logprobs": 1, "n": 2)", "n"},
+      {R"("prompt": "a", "prompt_logprobs": 21)", "prompt_logprobs"},
       {R"("prompt": "a", "best_of": 3)", "best_of"},
-      {R"("prompt": "a", "suffix": "b")", "suffix"},
+      {R"("prompt": "a", "suffix": 5)", "suffix"},
       {R"("prompt": "a", "stream": 1)", "stream"},
       {R"("prompt": "a", "stream_options": true)", "stream_options"},
       {R"("prompt": "a", "stream_options": {"include_usage": 1})",
@@ -393,7 +451,7 @@ TEST(OtherRequestsTest, TokensAndEmbeddings) {
           .status(),
       "encoding_format");
   ExpectFieldError(
-      ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 5})", {}).status(),
+      ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 0})", {}).status(),
       "dimensions");
 }
 
