@@ -297,10 +297,12 @@ absl::StatusOr<ChatCompletionRequest> ReadChatCompletionRequest(
   }
   const bool forces_call = request.tool_choice == ToolChoice::kRequired ||
                            request.tool_choice == ToolChoice::kNamed;
-  if (forces_call && (request.generation.format != OutputFormat::kText ||
+  // What JSON is to be like is said of texts, which a call is not.
+  if (forces_call && (request.generation.format == OutputFormat::kGrammar ||
+                      request.generation.format == OutputFormat::kRegex ||
                       request.generation.ignore_eos)) {
     fields.Fail("tool_choice",
-                "a call cannot have another format or go on for ever");
+                "a call cannot have a grammar or go on for ever");
   }
   if (!fields.status().ok()) return fields.status();
   return request;

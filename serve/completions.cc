@@ -22,6 +22,7 @@ MakeForm MakeOpenAiForm(const ServedModel& model, AnswerKind kind) {
     head.id = RandomId(chat ? "chatcmpl-" : "cmpl-");
     head.created = absl::ToUnixSeconds(absl::Now());
     head.model = model.id;
+    head.schema_dropped = job.dropped;
     std::vector<std::string> echoes;
     for (int64_t i = 0; i < job.choices() && !job.echoes.empty(); ++i) {
       echoes.push_back(job.echoes[job.PromptOf(i)]);

@@ -1,5 +1,6 @@
 #include "serve/generate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "serve/generation.h"
 #include "serve/json_fields.h"
@@ -18,14 +20,29 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The field that asks for what constrains the tokens.
-const char* ConstraintField(const Job& job) {
-  if (job.forces_call) return "tools";
-  return job.fields.format == OutputFormat::kGrammar ? "grammar"
-                                                     : "response_format";
+std::string ConstraintField(const Job& job) {
+  return job.forces_call ? "tools" : job.fields.format_field;
+}
+
+// Whether a call may stand where JSON is asked for.
+bool MayCall(const Job& job) {
+  return !job.tools.is_null() && job.forms.call.has_value() &&
+         (job.fields.format == OutputFormat::kJson ||
+          job.fields.format == OutputFormat::kJsonSchema);
+}
+
+// Of a header's value: printable ASCII, and not all of a long one.
+std::string HeaderText(std::string text) {
+  constexpr size_t kMost = 2000;
+  text.resize(std::min(text.size(), kMost));
+  for (char& c : text) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return text;
 }
 
 // The event's failure, with the field `constraint` where that was not possible.
-absl::Status Failure(const Event& event, const char* constraint) {
+absl::Status Failure(const Event& event, const std::string& constraint) {
   const absl::Status status = EventError(event);
   return absl::IsInvalidArgument(status) &&
                  absl::StartsWith(status.message(), "grammar:")
@@ -121,7 +138,7 @@ class Answering {
   std::unique_ptr<HeldSlot> slot_;
   const std::chrono::nanoseconds silence_;
   const int64_t choices_;
-  const char* const constraint_;
+  const std::string constraint_;
   bool begun_ = false;
   Clock::time_point spoken_ = Clock::now();  // when something was sent
 };
@@ -218,7 +235,8 @@ std::vector<answer::AnswerReader> ReadersFor(const Job& job,
 }
 
 absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
-                                    const std::vector<int32_t>& prompt) {
+                                    const std::vector<int32_t>& prompt,
+                                    std::vector<std::string>* dropped) {
   const GenerationFields& fields = job.fields;
   Request request;
   request.prompt_tokens = prompt;
@@ -253,10 +271,12 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
   if (!fields.cache_prompt) request.cache_scope = Random64();
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<TokenConstraint> constraint,
-      job.forces_call
-          ? model.grammars->ForToolCall(*job.forms.call, job.tools,
-                                        job.forced_tool, job.reasoning_close)
-          : model.grammars->ForFormat(fields));
+      job.forces_call ? model.grammars->ForToolCall(
+                            *job.forms.call, job.tools, job.forced_tool,
+                            job.reasoning_close, dropped)
+      : MayCall(job) ? model.grammars->ForCallOrFormat(
+                           *job.forms.call, job.tools, fields, dropped)
+                     : model.grammars->ForFormat(fields, dropped));
   request.constraint = std::move(constraint);
   return request;
 }
@@ -267,9 +287,14 @@ void RunJob(const ServedModel& model, const ServiceLimits& limits, Job job,
   const bool stream = job.fields.stream;
   std::vector<Request> requests;
   for (const std::vector<int32_t>& prompt : job.prompts) {
-    absl::StatusOr<Request> request = MakeRequest(model, job, prompt);
+    absl::StatusOr<Request> request =
+        MakeRequest(model, job, prompt, &job.dropped);
     if (!request.ok()) return call->Answer(ToApiError(request.status()));
     requests.push_back(*std::move(request));
+  }
+  if (!job.dropped.empty()) {
+    call->response.set_header("Weft-Schema-Dropped",
+                              HeaderText(absl::StrJoin(job.dropped, "; ")));
   }
   auto answering = std::make_shared<Answering>(model, limits, std::move(job),
                                                make_form, *call);

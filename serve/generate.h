@@ -30,6 +30,7 @@ struct Job {
   bool forces_call = false;
   std::string forced_tool;      // empty: any
   std::string reasoning_close;  // before a forced call; empty: there is none
+  std::vector<std::string> dropped;  // of schemas: what is not kept
 
   int64_t choices() const {
     return static_cast<int64_t>(prompts.size()) * fields.choices;
@@ -47,9 +48,12 @@ std::vector<answer::AnswerReader> ReadersFor(const Job& job,
                                              const std::string& id);
 
 // The scheduler's request for a prompt of a job which leaves nothing to the
-// server: seed, length, overflow. Errors name the field.
-absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
-                                    const std::vector<int32_t>& prompt);
+// server: seed, length, overflow. Errors name the field. What of schemas is
+// not kept is added to `dropped`, if it is given.
+absl::StatusOr<Request> MakeRequest(
+    const ServedModel& model, const Job& job,
+    const std::vector<int32_t>& prompt,
+    std::vector<std::string>* dropped = nullptr);
 
 // Returns when the answer is there or, for a stream, has begun: its headers go
 // out at once, and the rest is written while the response is sent. A client

@@ -34,7 +34,7 @@ struct RequestLimits {
   bool parse_special = true;  // of completions that do not say
 };
 
-enum class OutputFormat { kText, kJson, kJsonSchema, kGrammar };
+enum class OutputFormat { kText, kJson, kJsonSchema, kGrammar, kRegex };
 
 // What completions and chat have in common.
 struct GenerationFields {
@@ -54,7 +54,10 @@ struct GenerationFields {
   absl::optional<int64_t> top_logprobs;
   absl::optional<ContextOverflow> overflow;  // absent: the server's
   OutputFormat format = OutputFormat::kText;
-  std::string format_source;  // a JSON schema, or a grammar
+  std::string format_source;   // a JSON schema, a grammar, or a pattern
+  std::string format_field;    // which asked for it; for messages
+  bool strict_schema = false;  // what cannot be kept of it is an error
+  bool open_schema = false;    // grammar::SchemaOptions::open
   bool stream = false;
   bool stream_usage = false;
   bool progress = false;  // of the prompt, in a stream

@@ -198,11 +198,15 @@ json ChatDelta(int64_t index, json delta, json logprobs,
 }
 
 json Answer(const AnswerHead& head, const char* object, json choices) {
-  return {{"id", head.id},
-          {"object", object},
-          {"created", head.created},
-          {"model", head.model},
-          {"choices", std::move(choices)}};
+  json answer = {{"id", head.id},
+                 {"object", object},
+                 {"created", head.created},
+                 {"model", head.model},
+                 {"choices", std::move(choices)}};
+  if (!head.schema_dropped.empty()) {
+    answer["schema_dropped"] = head.schema_dropped;
+  }
+  return answer;
 }
 
 std::string ServerSentEvent(const json& json) {

@@ -23,6 +23,8 @@ struct AnswerHead {
   std::string id;  // "cmpl-..." or "chatcmpl-..."
   int64_t created = 0;
   std::string model;
+  // Of a schema: what is not kept. Answers have it where there is some.
+  std::vector<std::string> schema_dropped;
 };
 
 // "stop", "length" or "tool_calls".

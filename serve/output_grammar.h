@@ -26,15 +26,25 @@ class OutputGrammars {
   OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits,
                  const std::vector<int32_t>& control = {});
 
-  // Null for text. Errors name the field of the request.
+  // Each tells in `dropped` what of schemas is not kept: those that do not ask
+  // to be taken strictly are kept as far as a grammar can. Errors name the
+  // field of the request.
+
+  // Null for text.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(
-      const GenerationFields& fields);
+      const GenerationFields& fields, std::vector<std::string>* dropped);
 
   // One call of `name`, or of any of the tools when it is empty, in this form,
   // after the reasoning that is open where `reasoning_close` is not empty.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForToolCall(
       const answer::CallForm& form, const nlohmann::ordered_json& tools,
-      const std::string& name, const std::string& reasoning_close);
+      const std::string& name, const std::string& reasoning_close,
+      std::vector<std::string>* dropped);
+
+  // A call of any of the tools, or JSON as the fields ask for it.
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> ForCallOrFormat(
+      const answer::CallForm& form, const nlohmann::ordered_json& tools,
+      const GenerationFields& fields, std::vector<std::string>* dropped);
 
  private:
   std::vector<std::string> control_;  // as text

@@ -26,13 +26,23 @@ void AddFormat(const GenerationFields& fields, json* request) {
       (*request)["response_format"] = {{"type", "json_object"}};
       return;
     case OutputFormat::kJsonSchema:
+      if (fields.open_schema) {
+        (*request)["structured_outputs"] = {
+            {"json", json::parse(fields.format_source, nullptr, false)},
+            {"disable_additional_properties", false}};
+        return;
+      }
       (*request)["response_format"] = {
           {"type", "json_schema"},
           {"json_schema",
-           {{"schema", json::parse(fields.format_source, nullptr, false)}}}};
+           {{"schema", json::parse(fields.format_source, nullptr, false)},
+            {"strict", fields.strict_schema}}}};
       return;
     case OutputFormat::kGrammar:
       (*request)["grammar"] = fields.format_source;
+      return;
+    case OutputFormat::kRegex:
+      (*request)["guided_regex"] = fields.format_source;
       return;
   }
 }

@@ -761,6 +761,29 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
       EXPECT_TRUE(arguments["y"] == 1 || arguments["y"] == 2) << call;
     }
   }
+  // Named where it is not asked for strictly, and the rest holds.
+  const Answer part = Post(server, kChat,
+                           R"({"messages": [{"role": "user", "content": "a"}],
+          "max_tokens": 200, "guided_json": {"type": "array", "minItems": 2,
+          "maxItems": 2, "uniqueItems": true, "items": {"type": "integer",
+          "minimum": 3, "maximum": 5}}})");
+  ASSERT_EQ(part.status, 200) << part.text;
+  const json& named = part.json;
+  ASSERT_EQ(named["schema_dropped"].size(), 1u) << named;
+  EXPECT_TRUE(absl::StrContains(named["schema_dropped"][0].get<std::string>(),
+                                "uniqueItems"))
+      << named;
+  const json list =
+      json::parse(named["choices"][0]["message"]["content"].get<std::string>());
+  EXPECT_EQ(list.size(), 2u) << list;
+
+  // A call, or what is asked for.
+  const json either = chat(absl::StrCat(
+      tools, R"("response_format": {"type": "json_schema", "json_schema":
+                 {"schema": {"const": 17}}})"))["choices"][0];
+  EXPECT_TRUE(either["finish_reason"] == "tool_calls" ||
+              either["message"]["content"] == "17")
+      << either;
   for (const auto& [body, param] : {
            std::pair(R"("grammar": "root ::= (")", "grammar"),
            std::pair(R"("grammar": "root ::= root")", "grammar"),
@@ -768,9 +791,12 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
            std::pair(R"("grammar": "root ::= \"{#\" (([a-z ]*)*){0,9999}")",
                      "grammar"),
            // More work than is allowed, for the first token already.
+           std::pair(R"("grammar": "root ::= (([a-z ]*)*[a-z ]*){0,5000}")",
+                     "grammar"),
+           // Not kept, and strictly asked for.
            std::pair(R"("response_format": {"type": "json_schema",
-               "json_schema": {"schema": {"type": "string",
-               "pattern": "^(([a-z ]*)*[a-z ]*){0,5000}$"}}})",
+               "json_schema": {"strict": true, "schema": {"type": "string",
+               "pattern": "(?<=a)b"}}})",
                      "response_format"),
            std::pair(R"("response_format": {"type": "json_schema",
                "json_schema": {"schema": {"type": "strange"}}})",

@@ -354,6 +354,57 @@ TEST(ChatRequestTest, FormatsArriveInTheirOrder) {
       OutputFormat::kJson);
 }
 
+TEST(ChatRequestTest, FormatsInEverySpelling) {
+  const struct {
+    const char* fields;
+    OutputFormat format;
+    const char* source;
+    const char* field;
+  } cases[] = {
+      {R"("response_format": {"type": "json_object", "schema": {"a": 1}})",
+       OutputFormat::kJsonSchema, R"({"a":1})", "response_format"},
+      {R"("response_format": {"type": "json_schema", "schema": {"a": 1}})",
+       OutputFormat::kJsonSchema, R"({"a":1})", "response_format"},
+      {R"("json_schema": {"a": 1})", OutputFormat::kJsonSchema, R"({"a":1})",
+       "json_schema"},
+      {R"("guided_json": "{\"a\": 1}")", OutputFormat::kJsonSchema,
+       R"({"a":1})", "guided_json"},
+      {R"("guided_regex": "a+")", OutputFormat::kRegex, "a+", "guided_regex"},
+      {R"("guided_choice": ["a\"", "\n\\"])", OutputFormat::kGrammar,
+       R"(root ::= "a\"" | "\x0a\\")", "guided_choice"},
+      {R"("guided_grammar": "root ::= \"a\"")", OutputFormat::kGrammar,
+       R"(root ::= "a")", "guided_grammar"},
+      {R"("structured_outputs": {"json": {"a": 1}})", OutputFormat::kJsonSchema,
+       R"({"a":1})", "structured_outputs.json"},
+      {R"("structured_outputs": {"json_object": true})", OutputFormat::kJson,
+       "", "structured_outputs.json_object"},
+      {R"("structured_outputs": {"choice": ["x"]})", OutputFormat::kGrammar,
+       R"(root ::= "x")", "structured_outputs.choice"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.fields);
+    const auto request = Chat(one.fields);
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->generation.format, one.format);
+    EXPECT_EQ(request->generation.format_source, one.source);
+    EXPECT_EQ(request->generation.format_field, one.field);
+    EXPECT_FALSE(request->generation.strict_schema);
+    EXPECT_FALSE(request->generation.open_schema);
+  }
+  EXPECT_TRUE(Chat(R"("response_format": {"type": "json_schema", "json_schema":
+      {"strict": true, "schema": {}}})")
+                  ->generation.strict_schema);
+  EXPECT_TRUE(Chat(R"("structured_outputs": {"json": {},
+      "disable_additional_properties": false})")
+                  ->generation.open_schema);
+  ExpectFieldError(Chat(R"("guided_json": {}, "json_schema": {})").status(),
+                   "guided_json");
+  ExpectFieldError(Chat(R"("guided_choice": [])").status(), "guided_choice");
+  ExpectFieldError(Chat(R"("guided_json": "x")").status(), "guided_json");
+  ExpectFieldError(
+      Chat(R"("structured_outputs": {"structural_tag": {"a": 1}})").status(),
+      "structured_outputs.structural_tag");
+}
+
 constexpr char kTools[] =
     R"("tools": [{"type": "function", "function": {"name": "f"}}])";
 

@@ -59,8 +59,9 @@ json ParametersOf(const json& function) {
 
 class Builder {
  public:
-  Builder(const CallForm& form, const std::vector<std::string>& control)
-      : form_(form), control_(control) {}
+  Builder(const CallForm& form, const std::vector<std::string>& control,
+          bool strict)
+      : form_(form), control_(control), strict_(strict) {}
 
   absl::StatusOr<Syntax> Run(const json& tools,
                              const std::string& reasoning_close) {
@@ -120,7 +121,12 @@ class Builder {
   }
 
   absl::StatusOr<Term> Schema(const json& schema) {
-    WEFT_ASSIGN_OR_RETURN(Syntax part, grammar::FromJsonSchema(schema));
+    grammar::SchemaOptions options;
+    options.strict = strict_;
+    WEFT_ASSIGN_OR_RETURN(Syntax part,
+                          grammar::FromJsonSchema(schema, options));
+    syntax_.dropped.insert(syntax_.dropped.end(), part.dropped.begin(),
+                           part.dropped.end());
     const std::string prefix = absl::StrCat("part", parts_++, "-");
     for (grammar::Rule& rule : part.rules) {
       PrefixReferences(prefix, &rule.term);
@@ -374,6 +380,7 @@ class Builder {
 
   const CallForm& form_;
   const std::vector<std::string>& control_;
+  const bool strict_;
   Syntax syntax_;
   int parts_ = 0;
 };
@@ -382,8 +389,9 @@ class Builder {
 
 absl::StatusOr<Syntax> CallGrammar(const CallForm& form, const json& tools,
                                    const std::string& reasoning_close,
-                                   const std::vector<std::string>& control) {
-  return Builder(form, control).Run(tools, reasoning_close);
+                                   const std::vector<std::string>& control,
+                                   bool strict) {
+  return Builder(form, control, strict).Run(tools, reasoning_close);
 }
 
 }  // namespace weft::answer
