@@ -241,7 +241,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
   const int64_t runs = flags.repeat + 1;
-  const int64_t all = encoder ? runs : 2 * runs;
+  const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {

@@ -25,6 +25,7 @@ constexpr uint64_t kMaxContext = uint64_t{1} << 40;
 constexpr uint64_t kMaxWindow = uint64_t{1} << 31;  // no context is as long
 constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
 constexpr uint64_t kMaxExperts = 1024;
+constexpr uint64_t kMaxLabels = 1 << 16;
 // A number between these has an inverse that is finite too.
 constexpr double kMinPositive = 1e-30;
 constexpr double kMaxPositive = 1e30;
@@ -415,7 +416,8 @@ class ConfigReader {
     if (!window.has_value() && traits_.default_window != nullptr) {
       window = static_cast<uint64_t>(traits_.default_window(config_));
     }
-    const uint64_t tokens = window.value_or(0);
+    uint64_t tokens = window.value_or(0);
+    if (traits_.window_to_both_sides && tokens > 0) tokens = tokens / 2 + 1;
     if (Handles(kWindow) && tokens > 0) {
       config_.sliding_blocks.assign(config_.block_count, true);
     }
@@ -443,7 +445,8 @@ class ConfigReader {
     }
     if (period == 0) return absl::OkStatus();
     for (int64_t block = 0; block < config_.block_count; ++block) {
-      config_.sliding_blocks[block] = block % period != period - 1;
+      config_.sliding_blocks[block] =
+          block % period != (traits_.first_sees_all ? 0 : period - 1);
     }
     return absl::OkStatus();
   }
@@ -818,16 +821,45 @@ class ConfigReader {
     auto pooling = OptionalInRange(kPooling, 0, 4);
     if (!pooling.ok()) return pooling.status();
     const int64_t kind = pooling->value_or(0);
-    if (kind > static_cast<int64_t>(Pooling::kLast)) {
+    config_.ranks = kind == kRanks;
+    if (!config_.ranks) {
+      config_.pooling = static_cast<Pooling>(kind);
+    } else if (config_.encoder) {
+      config_.pooling = traits_.ranks_by;
+    } else if (traits_.ranks) {
+      config_.pooling = Pooling::kLast;
+    } else {
       return file_.BadValue(Key(kPooling), absl::StrCat(kind),
                             "0 (none), 1 (mean), 2 (first) or 3 (last): "
-                            "ranking is not supported");
+                            "ranking is not supported for this architecture");
     }
-    config_.pooling = static_cast<Pooling>(kind);
+    WEFT_RETURN_IF_ERROR(ReadLabels());
+    constexpr char kActivation[] = "hidden_activation";
+    if (Handles(kActivation)) {
+      WEFT_ASSIGN_OR_RETURN(std::optional<std::string> activation,
+                            file_.OptionalString(Key(kActivation)));
+      config_.hidden_activation = activation.value_or("");
+    }
     auto types = file_.OptionalUint("tokenizer.ggml.token_type_count");
     if (!types.ok()) return types.status();
     config_.token_type_count =
         static_cast<int64_t>(std::min(types->value_or(0), kMaxDimension));
+    return absl::OkStatus();
+  }
+
+  // A number of scores for each label; one without.
+  absl::Status ReadLabels() {
+    if (!config_.ranks) return absl::OkStatus();
+    constexpr char kLabels[] = "classifier.output_labels";
+    WEFT_ASSIGN_OR_RETURN(auto labels, file_.OptionalStrings(Key(kLabels)));
+    if (!labels.has_value()) return absl::OkStatus();
+    if (labels->empty() || labels->size() > kMaxLabels) {
+      return file_.BadValue(Key(kLabels),
+                            absl::StrCat(labels->size(), " labels"),
+                            absl::StrCat("1 to ", kMaxLabels));
+    }
+    config_.labels.assign(labels->begin(), labels->end());
+    config_.score_count = static_cast<int64_t>(labels->size());
     return absl::OkStatus();
   }
 

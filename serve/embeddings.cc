@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "serve/generation.h"
+#include "serve/json_fields.h"
 #include "serve/prompts.h"
 
 namespace weft {
@@ -73,6 +74,16 @@ void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
     return call->Answer(ToApiError(absl::UnimplementedError(absl::StrCat(
         model.id, " writes text: serve an encoder for embeddings"))));
   }
+  const ModelInfo& info = model.engine().plan().model;
+  if (info.gives == ModelOutput::kScores) {
+    return call->Answer(ToApiError(absl::UnimplementedError(absl::StrCat(
+        model.id, " ranks or classifies: serve another model for embeddings"))));
+  }
+  if (request->dimensions > info.output_columns()) {
+    return call->Answer(ToApiError(
+        FieldError("dimensions", absl::StrCat("the model's vectors have ",
+                                              info.output_columns()))));
+  }
   absl::StatusOr<std::vector<Request>> texts =
       MakeRequests(model, limits, WhileClientIsThere(call), *request);
   if (!texts.ok()) return call->Answer(ToApiError(texts.status()));
@@ -82,6 +93,8 @@ void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
   if (!vectors.ok()) return call->Answer(GenerationError(vectors.status()));
   json data = json::array();
   for (std::vector<float>& vector : *vectors) {
+    // What is left is made as long as the whole would be.
+    if (request->dimensions > 0) vector.resize(request->dimensions);
     Normalize(&vector);
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},

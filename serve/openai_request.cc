@@ -117,9 +117,8 @@ absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
     fields.Fail("encoding_format", "want float or base64");
   }
   request.base64 = format == "base64";
-  if (fields.Has("dimensions")) {
-    fields.Fail("dimensions", "the model's own number only: leave it out");
-  }
+  constexpr int64_t kMostDimensions = int64_t{1} << 24;
+  fields.Integer("dimensions", 1, kMostDimensions, &request.dimensions);
   if (!fields.status().ok()) return fields.status();
   return request;
 }

@@ -87,6 +87,7 @@ struct ChatCompletionRequest {
 struct EmbeddingsRequest {
   std::vector<Prompt> inputs;
   bool base64 = false;
+  int64_t dimensions = 0;  // the first so many numbers of a vector; 0: all
 };
 
 struct TokenizeRequest {
