@@ -105,6 +105,9 @@ absl::Status WriteHidden(const Flags& flags, const CommonFlags& common) {
         return absl::OkStatus();
       },
       flags.chunk));
+  if (flags.json && flags.embedding.empty() && flags.score.empty()) {
+    std::cout << nlohmann::json{{"tokens", tokens}}.dump() << "\n";
+  }
   return WriteFloats(flags.hidden, rows);
 }
 

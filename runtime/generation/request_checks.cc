@@ -34,9 +34,9 @@ absl::Status CheckKind(const Request& request, const ModelInfo& model) {
             ? " writes text and has no vectors to give"
             : " gives vectors and generates nothing: ask for one"));
   }
-  if (request.embed && !model.encoder && model.RowOfText(1) < 0) {
+  if (request.embed && !model.encoder && model.RowOfText(2) != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "invalid request: embed: the mean over the tokens of ",
+        "invalid request: embed: other than the last token of ",
         model.architecture, " is not supported here: weft eval gives it"));
   }
   return absl::OkStatus();
