@@ -163,9 +163,10 @@ TEST_P(EmbeddingModelTest, TextsInOneStepDoNotSeeEachOther) {
     Request request;
     request.prompt_tokens = texts[i];
     request.embed = true;
-    const auto id = (*scheduler)->Submit(request, [&, i](const Event& event) {
-      if (event.finished) given[i] = event.embedding;
-    });
+    const auto id =
+        (*scheduler)->Submit(std::move(request), [&, i](const Event& event) {
+          if (event.finished) given[i] = event.embedding;
+        });
     ASSERT_TRUE(id.ok()) << id.status();
   }
   (*scheduler)->Drain(absl::InfiniteDuration());
