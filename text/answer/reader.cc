@@ -1,0 +1,443 @@
+#include "text/answer/reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "text/answer/markers.h"
+
+namespace weft::answer {
+namespace {
+
+// FNV-1a, then SplitMix64's last step: the same everywhere.
+uint64_t Mix(absl::string_view text, uint64_t number) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  hash += (number + 1) * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
+  return hash ^ (hash >> 31);
+}
+
+// Nine letters and digits: what every template takes.
+std::string MakeId(absl::string_view seed, int call) {
+  constexpr absl::string_view kSigns =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  uint64_t bits = Mix(seed, static_cast<uint64_t>(call));
+  std::string id;
+  for (int i = 0; i < 9; ++i) {
+    id += kSigns[bits % kSigns.size()];
+    bits /= kSigns.size();
+  }
+  return id;
+}
+
+// The first of `markers` in `text`; `*which` is npos where there is none, and
+// the result is then what is certainly none of them.
+size_t FirstOf(absl::string_view text, const std::vector<std::string>& markers,
+               bool at_end, size_t* which) {
+  size_t first = absl::string_view::npos;
+  *which = absl::string_view::npos;
+  size_t open_end = 0;
+  for (size_t i = 0; i < markers.size(); ++i) {
+    const size_t found = text.find(markers[i]);
+    const bool longer = found == first && found != absl::string_view::npos &&
+                        markers[i].size() > markers[*which].size();
+    if (found < first || longer) {
+      first = found;
+      *which = i;
+    }
+    if (!at_end)
+      open_end = std::max(open_end, BeginningAtEnd(text, markers[i]));
+  }
+  // What has begun before it, or at its place and is longer, may come.
+  const size_t certain = text.size() - open_end;
+  const bool waits = *which == absl::string_view::npos || certain < first ||
+                     (certain == first && open_end >= markers[*which].size());
+  if (!waits) return first;
+  *which = absl::string_view::npos;
+  return std::min(certain, first);
+}
+
+}  // namespace
+
+AnswerReader::AnswerReader(AnswerForms forms, ReaderOptions options)
+    : forms_(std::move(forms)), options_(std::move(options)) {
+  if (ReadsCalls() || forms_.harmony()) {
+    for (const std::string& open :
+         {forms_.call->section_open, forms_.call->call_open}) {
+      if (!open.empty()) markers_.push_back(open);
+    }
+    call_markers_ = markers_.size();
+  }
+  if (forms_.harmony()) {
+    closes_ = {forms_.call->call_close, "<|end|>", "<|return|>"};
+    markers_.insert(markers_.end(), closes_.begin(), closes_.end());
+  } else if (ReadsCalls() && !forms_.call->call_close.empty()) {
+    closes_ = {forms_.call->call_close};
+  }
+  for (const ReasoningForm& form : forms_.reasoning) {
+    for (const std::string& around : {form.content_open, form.content_close}) {
+      if (!around.empty()) markers_.push_back(around);
+    }
+  }
+  const absl::string_view prompt =
+      absl::StripTrailingAsciiWhitespace(options_.prompt);
+  for (const ReasoningForm& form : forms_.reasoning) {
+    if (!absl::EndsWith(prompt, form.open)) continue;
+    BeginReasoning({form.close});
+    return;
+  }
+  if (!ReadsCalls() || forms_.harmony()) return;
+  const std::string& open = forms_.call->call_open;
+  if (!open.empty() && absl::EndsWith(prompt, open)) {
+    opened_ = true;
+    state_ = State::kHead;
+  }
+}
+
+std::vector<AnswerEvent> AnswerReader::Push(absl::string_view text) {
+  absl::StrAppend(&held_, text);
+  while (Step()) {
+  }
+  return std::exchange(events_, {});
+}
+
+std::vector<AnswerEvent> AnswerReader::Finish(bool cut) {
+  at_end_ = true;
+  cut_ = cut;
+  while (Step()) {
+  }
+  if (head_.arguments != nullptr) {
+    absl::StrAppend(&written_, std::exchange(held_, {}));
+    EndCall(cut ? AnswerEvent::kCut : AnswerEvent::kBroken);
+  }
+  if (!drops_space_) Tell(AnswerEvent::kContent, std::exchange(space_, {}));
+  return std::exchange(events_, {});
+}
+
+bool AnswerReader::Step() {
+  switch (state_) {
+    case State::kStart:
+      return Start();
+    case State::kReasoning:
+      return Reasoning();
+    case State::kContent:
+      return Content();
+    case State::kHead:
+      return Head();
+    case State::kArguments:
+      return Arguments();
+    case State::kObjectEnd:
+      return ObjectEnd();
+    case State::kBetween:
+      return Between();
+  }
+  return false;
+}
+
+void AnswerReader::Tell(AnswerEvent::Kind kind, std::string text) {
+  if (text.empty()) return;
+  if (!events_.empty() && events_.back().kind == kind) {
+    absl::StrAppend(&events_.back().text, text);
+    return;
+  }
+  AnswerEvent event;
+  event.kind = kind;
+  event.text = std::move(text);
+  if (kind == AnswerEvent::kCallArguments) event.call = calls_;
+  events_.push_back(std::move(event));
+}
+
+void AnswerReader::TellText(AnswerEvent::Kind kind, bool begun,
+                            absl::string_view text) {
+  const size_t words = absl::StripTrailingAsciiWhitespace(text).size();
+  if (words > 0) {
+    if (!begun && drops_space_) {
+      space_.clear();
+      const size_t first = SkipSpace(text, 0);
+      Tell(kind, std::string(text.substr(first, words - first)));
+    } else {
+      Tell(kind, absl::StrCat(space_, text.substr(0, words)));
+      space_.clear();
+    }
+  }
+  absl::StrAppend(&space_, text.substr(words));
+}
+
+void AnswerReader::TellReasoning(absl::string_view text) {
+  if (!options_.separate_reasoning) return TellContent(text);
+  TellText(AnswerEvent::kReasoning, reasoning_begun_, text);
+  reasoning_begun_ |= SkipSpace(text, 0) < text.size();
+}
+
+void AnswerReader::TellContent(absl::string_view text) {
+  TellText(AnswerEvent::kContent, content_begun_, text);
+  content_begun_ |= SkipSpace(text, 0) < text.size();
+}
+
+bool AnswerReader::Start() {
+  const size_t at = SkipSpace(held_, 0);
+  if (at == held_.size() && !at_end_) return false;
+  const absl::string_view rest = absl::string_view(held_).substr(at);
+  bool may_open = false, call = false;
+  for (const ReasoningForm& form : forms_.reasoning) {
+    if (reasoned_) break;
+    const Match match = Begins(rest, form.open);
+    may_open |= match == Match::kMore;
+    if (match != Match::kYes) continue;
+    const size_t size = at + form.open.size();
+    BeginReasoning({form.close});
+    if (!options_.separate_reasoning) {
+      TellContent(absl::string_view(held_).substr(0, size));
+    }
+    Take(size);
+    return true;
+  }
+  if (forms_.harmony()) {
+    // The prompt has begun the message.
+    for (const absl::string_view open : {"<|channel|>", "<|start|>", "to="}) {
+      const Match match = Begins(rest, open);
+      may_open |= match == Match::kMore;
+      call |= match == Match::kYes;
+    }
+  } else if (ReadsCalls() && forms_.call->call_open.empty() && !rest.empty()) {
+    call = opened_ = rest[0] == '[' ||
+                     (rest[0] == '{' && forms_.call->body == CallBody::kJson);
+  }
+  if (may_open && !call && !at_end_) return false;
+  state_ = State::kContent;
+  if (!call) return true;
+  TellContent(absl::string_view(held_).substr(0, at));
+  Take(at);
+  state_ = State::kHead;
+  return true;
+}
+
+void AnswerReader::BeginReasoning(std::vector<std::string> closes) {
+  closes_reasoning_ = std::move(closes);
+  reasoned_ = true;
+  reasoning_begun_ = false;
+  drops_space_ = options_.separate_reasoning;
+  state_ = State::kReasoning;
+}
+
+bool AnswerReader::Reasoning() {
+  size_t which;
+  const size_t end = FirstOf(held_, closes_reasoning_, at_end_, &which);
+  TellReasoning(absl::string_view(held_).substr(0, end));
+  Take(end);
+  if (which == absl::string_view::npos) return false;
+  if (options_.separate_reasoning) {
+    space_.clear();
+  } else if (which == 0) {
+    TellContent(closes_reasoning_[which]);
+  }
+  // Of several the first alone belongs to it: the others open what follows.
+  if (which == 0) Take(closes_reasoning_[which].size());
+  state_ = forms_.harmony() ? State::kContent : State::kStart;
+  return true;
+}
+
+bool AnswerReader::Content() {
+  size_t which;
+  const size_t end = FirstOf(held_, markers_, at_end_, &which);
+  TellContent(absl::string_view(held_).substr(0, end));
+  Take(end);
+  if (which == absl::string_view::npos) return false;
+  if (which < call_markers_) {
+    opened_ = false;
+    state_ = State::kHead;
+  } else {
+    Take(markers_[which].size());
+  }
+  return true;
+}
+
+bool AnswerReader::Head() {
+  CallHead head;
+  const Match match = ReadHead(*forms_.call, options_.tools, held_, opened_,
+                               at_end_ && !cut_, &head);
+  if (match == Match::kMore) {
+    if (!at_end_) return false;
+    // A call that was cut is none of the content; without a marker only its
+    // name tells that it is one.
+    if (opened_ && head.name.empty()) {
+      NoCall();
+      return true;
+    }
+    held_.clear();
+    if (!head.name.empty()) {
+      head_ = std::move(head);
+      BeginCall();
+      EndCall(AnswerEvent::kCut);
+    }
+    return false;
+  }
+  if (match == Match::kNo) {
+    NoCall();
+    return true;
+  }
+  head_ = std::move(head);
+  if (head_.kind == CallHead::kCall) {
+    BeginCall();
+    return true;
+  }
+  if (!options_.separate_reasoning && head_.kind == CallHead::kReasoning) {
+    TellContent(absl::string_view(held_).substr(0, head_.size));
+  }
+  Take(head_.size);
+  if (head_.kind == CallHead::kReasoning) {
+    space_.clear();
+    BeginReasoning(
+        {"<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>"});
+  } else {
+    state_ = State::kContent;
+  }
+  return true;
+}
+
+void AnswerReader::NoCall() {
+  size_t size = std::min<size_t>(1, held_.size());
+  for (size_t i = 0; i < call_markers_; ++i) {
+    if (absl::StartsWith(held_, markers_[i])) {
+      size = std::max(size, markers_[i].size());
+    }
+  }
+  TellContent(absl::string_view(held_).substr(0, size));
+  Take(size);
+  state_ = State::kContent;
+}
+
+void AnswerReader::BeginCall() {
+  drops_space_ = true;
+  closed_ = false;
+  AnswerEvent begin;
+  begin.kind = AnswerEvent::kCallBegin;
+  begin.text = head_.name;
+  begin.call = calls_;
+  begin.id = head_.id.empty() ? MakeId(options_.id, calls_) : head_.id;
+  events_.push_back(std::move(begin));
+  written_ = held_.substr(0, head_.size);
+  Take(head_.size);
+  state_ = State::kArguments;
+}
+
+bool AnswerReader::Arguments() {
+  if (head_.arguments == nullptr) {
+    Tell(AnswerEvent::kCallArguments, head_.whole);
+    EndCall(AnswerEvent::kWhole);
+    return true;
+  }
+  size_t used = 0;
+  std::string json;
+  const Scan scan =
+      head_.arguments->Read(held_, at_end_ && !cut_, &used, &json);
+  absl::StrAppend(&written_, absl::string_view(held_).substr(0, used));
+  Take(used);
+  Tell(AnswerEvent::kCallArguments, std::move(json));
+  if (scan == Scan::kMore) return false;
+  EndCall(scan == Scan::kDone ? AnswerEvent::kWhole : AnswerEvent::kBroken);
+  return true;
+}
+
+void AnswerReader::EndCall(AnswerEvent::End end) {
+  AnswerEvent event;
+  event.kind = AnswerEvent::kCallEnd;
+  event.call = calls_++;
+  event.end = end;
+  if (end == AnswerEvent::kBroken) event.text = std::move(written_);
+  events_.push_back(std::move(event));
+  listed_ = head_.json || forms_.call->body == CallBody::kPython;
+  open_objects_ = head_.open_objects;
+  state_ = end == AnswerEvent::kBroken ? State::kContent
+           : open_objects_ > 0         ? State::kObjectEnd
+                                       : State::kBetween;
+  head_ = CallHead();
+  written_.clear();
+}
+
+bool AnswerReader::ObjectEnd() {
+  size_t size = 0;
+  const Match match = ReadObjectEnd(held_, open_objects_, &size);
+  if (match == Match::kMore && held_.size() <= kMostHeadBytes) {
+    if (at_end_) held_.clear();
+    return false;
+  }
+  Take(size);
+  state_ = State::kBetween;
+  return true;
+}
+
+bool AnswerReader::Between() {
+  const CallForm& form = *forms_.call;
+  const size_t at = SkipSpace(held_, 0);
+  if (at == held_.size() && !at_end_) return false;
+  const absl::string_view rest = absl::string_view(held_).substr(at);
+  bool waits = false;
+  const auto begins = [&](absl::string_view marker) {
+    if (marker.empty() || rest.empty()) return false;
+    const Match match = Begins(rest, marker);
+    waits |= match == Match::kMore;
+    return match == Match::kYes;
+  };
+  for (const std::string& close : closes_) {
+    if (!begins(close)) continue;
+    closed_ = true;
+    Take(at + close.size());
+    return true;
+  }
+  if (begins(form.section_close)) {
+    Take(at + form.section_close.size());
+    state_ = State::kContent;
+    return true;
+  }
+  bool call = false;
+  for (size_t i = 0; i < call_markers_; ++i) call |= begins(markers_[i]);
+  const bool listed = listed_ && !closed_ && !rest.empty();
+  opened_ = !call && listed &&
+            (form.body == CallBody::kPython
+                 ? absl::ascii_isalpha(static_cast<unsigned char>(rest[0])) != 0
+                 : rest[0] == '{');
+  if (!call && waits && !at_end_) return false;
+  if (!call && !opened_ && listed &&
+      absl::string_view(",;]").find(rest[0]) != absl::string_view::npos) {
+    Take(at + 1);
+    return true;
+  }
+  state_ = State::kContent;
+  if (!call && !opened_) return true;
+  TellContent(absl::string_view(held_).substr(0, at));
+  Take(at);
+  state_ = State::kHead;
+  return true;
+}
+
+void Answer::Add(const AnswerEvent& event) {
+  switch (event.kind) {
+    case AnswerEvent::kReasoning:
+      reasoning += event.text;
+      break;
+    case AnswerEvent::kContent:
+      content += event.text;
+      break;
+    case AnswerEvent::kCallBegin:
+      calls.push_back({event.id, event.text, "", false});
+      break;
+    case AnswerEvent::kCallArguments:
+      calls.back().arguments += event.text;
+      break;
+    case AnswerEvent::kCallEnd:
+      calls.back().whole = event.end == AnswerEvent::kWhole;
+      if (event.end != AnswerEvent::kBroken) break;
+      content += event.text;
+      calls.pop_back();
+      break;
+  }
+}
+
+}  // namespace weft::answer
