@@ -858,7 +858,9 @@ class ConfigReader {
                             absl::StrCat(labels->size(), " labels"),
                             absl::StrCat("1 to ", kMaxLabels));
     }
-    config_.labels.assign(labels->begin(), labels->end());
+    for (absl::string_view label : *labels) {
+      config_.labels.emplace_back(label);
+    }
     config_.score_count = static_cast<int64_t>(labels->size());
     return absl::OkStatus();
   }
