@@ -12,6 +12,8 @@
 namespace weft::chat {
 namespace {
 
+constexpr char kAnswering[] =
+    "an answer is on its way: wait for it, or stop it first";
 // Where an answer ends in plain lines, for a model that goes on with the
 // user's.
 constexpr char kNextUser[] = "\nUser:";
@@ -49,26 +51,30 @@ Chat::Chat(std::unique_ptr<Scheduler> scheduler, ChatTemplate chat_template,
   conversation_.SetSystem(options_.system);
 }
 
+Reply Chat::Say(absl::string_view message) {
+  if (answering()) return Failure(kAnswering);
+  conversation_.Ask(std::string(message));
+  Reply reply = Ask();
+  if (reply.failed) {
+    conversation_.Withdraw();
+    ++failures_;
+  }
+  return reply;
+}
+
 Reply Chat::Enter(absl::string_view entered) {
   absl::StatusOr<Entry> entry = ParseEntry(entered);
   if (!entry.ok()) return Failure(entry.status().message());
   if (answering() &&
       (entry->kind == Entry::kMessage || entry->kind == Entry::kReset ||
        entry->kind == Entry::kSystem || entry->kind == Entry::kRegenerate)) {
-    return Failure("an answer is on its way: wait for it, or stop it first");
+    return Failure(kAnswering);
   }
   switch (entry->kind) {
     case Entry::kNothing:
       return {};
-    case Entry::kMessage: {
-      conversation_.Ask(entry->text);
-      Reply reply = Ask();
-      if (reply.failed) {
-        conversation_.Withdraw();
-        ++failures_;
-      }
-      return reply;
-    }
+    case Entry::kMessage:
+      return Say(entry->text);
     case Entry::kHelp:
       return Notice(CommandHelp());
     case Entry::kReset: {

@@ -65,6 +65,8 @@ class Chat {
   // A message or a command. While an answer is on its way, messages and
   // commands that change the conversation are refused.
   Reply Enter(absl::string_view entered);
+  // A message, whatever it looks like.
+  Reply Say(absl::string_view message);
 
   // Readable when Take has something.
   int fd() const { return stream_->fd(); }

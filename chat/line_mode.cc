@@ -56,6 +56,7 @@ class Lines {
   }
 
   bool ended() const { return ended_; }
+  void End() { ended_ = true; }
 
  private:
   std::string pending_;
@@ -68,6 +69,11 @@ class LineMode {
       : chat_(chat), options_(options), signals_({SIGINT, SIGTERM, SIGHUP}) {}
 
   absl::StatusOr<int> Run() {
+    if (options_.message) {
+      lines_.End();
+      const Reply reply = chat_.Say(RepairUtf8(*options_.message));
+      Notify(reply.notices, reply.failed || !reply.asked);
+    }
     ShowPrompt();
     for (;;) {
       if (!chat_.answering()) {

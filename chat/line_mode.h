@@ -7,6 +7,9 @@
 // end of the input the chat ends when all is answered.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "chat/chat.h"
 
@@ -15,6 +18,8 @@ namespace weft::chat {
 struct LineModeOptions {
   bool quiet = false;   // only errors, and what commands say
   bool prompt = false;  // somebody types: "> " on standard error
+  // In place of standard input: the only message. Its failure is code 1.
+  std::optional<std::string> message;
 };
 
 // Returns the exit code: 0; 130 after Ctrl-C, 128 + n after another signal.

@@ -25,7 +25,8 @@ namespace weft {
 namespace {
 
 struct Flags {
-  std::string model, system;
+  std::string model, system, message;
+  bool has_message = false;
   int64_t tokens = chat::Settings().max_tokens;
   bool plain = false;
   TextFlags text;
@@ -36,7 +37,7 @@ struct Flags {
 
 bool HasScreen(const Flags& flags) {
   const char* terminal = std::getenv("TERM");
-  return !flags.plain && isatty(STDIN_FILENO) != 0 &&
+  return !flags.plain && !flags.has_message && isatty(STDIN_FILENO) != 0 &&
          isatty(STDOUT_FILENO) != 0 && terminal != nullptr &&
          *terminal != '\0' && std::strcmp(terminal, "dumb") != 0;
 }
@@ -103,7 +104,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   chat::LineModeOptions options;
   options.quiet = common.quiet;
-  options.prompt = isatty(STDIN_FILENO) != 0;
+  options.prompt = !flags.has_message && isatty(STDIN_FILENO) != 0;
+  if (flags.has_message) options.message = flags.message;
   return chat::RunLineMode(*chat, options);
 }
 
@@ -115,6 +117,8 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
       app.add_subcommand("chat", "A conversation at the terminal");
   command->add_option("MODEL", flags->model,
                       "a .gguf or .weft file (default: the embedded model)");
+  CLI::Option* message = command->add_option(
+      "-p,--prompt", flags->message, "the only message: its answer, no more");
   command->add_option("--system", flags->system, "the system message");
   command->add_option("-n", flags->tokens, "tokens of an answer at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
@@ -125,7 +129,8 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
   flags->compile.AddTo(*command);
-  command->callback([flags, &common, action] {
+  command->callback([flags, message, &common, action] {
+    flags->has_message = message->count() > 0;
     *action = [flags, &common] { return Run(*flags, common); };
   });
 }

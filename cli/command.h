@@ -152,5 +152,8 @@ void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action);
 void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
 void AddChat(CLI::App& app, const CommonFlags& common, Action* action);
+void AddDoctor(CLI::App& app, const CommonFlags& common, Action* action);
+void AddCompletion(CLI::App& app, const CommonFlags& common, Action* action);
+void AddManual(CLI::App& app, const CommonFlags& common, Action* action);
 
 }  // namespace weft

@@ -16,19 +16,19 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/version.h"
 
 namespace weft {
 namespace {
-
-constexpr char kVersion[] = "weft 0.1.0";
 
 using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,      AddCompile,    AddDump,   AddInspect, AddEval,  AddPerplexity,
-    AddTokenize, AddDetokenize, AddVerify, AddProfile, AddBench, AddSynth,
-    AddQuantize, AddImatrix,    AddServe,  AddChat,
+    AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
+    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
+    AddBench,      AddSynth,    AddQuantize,   AddImatrix, AddServe,
+    AddChat,       AddDoctor,   AddCompletion, AddManual,
 };
 
 int Fail(absl::string_view message, int code) {
@@ -141,7 +141,7 @@ int Main(int argc, char** argv) {
   InstallOutput();
   CLI::App app("Compiles GGUF language models into plans and runs them.",
                "weft");
-  app.set_version_flag("-v,--version", kVersion);
+  app.set_version_flag("-v,--version", VersionLine);
   app.require_subcommand(1);
   app.fallthrough();
   CommonFlags common;

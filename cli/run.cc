@@ -1,7 +1,12 @@
 // weft run: streams generated text.
 //
 // Standard output gets what the model generates and one newline, nothing else:
-// the default prompt, the seed and the speeds go to standard error.
+// the default prompt, the seed and the speeds go to standard error. The prompt
+// is -p, or the file of -f, or standard input where that is a pipe or a file
+// that says something, or a default.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <functional>
 #include <future>
@@ -62,6 +67,27 @@ absl::StatusOr<std::pair<int32_t, float>> ParseBias(const std::string& text) {
                                    "': want ID=B, a token and a number"));
   }
   return bias;
+}
+
+// A pipe or a file. Not a terminal or /dev/null, and not a socket: programs
+// start others with one that they never close.
+bool IsInputGiven() {
+  struct stat input;
+  return fstat(STDIN_FILENO, &input) == 0 &&
+         (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode));
+}
+
+// Sets `flags.has_prompt` where standard input has one.
+absl::Status FindPrompt(Flags& flags) {
+  if (flags.has_file) {
+    WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile(flags.file));
+  } else if (!flags.has_prompt && flags.grammar_file != "-" &&
+             flags.json_schema != "-" && IsInputGiven()) {
+    WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile("-"));
+    flags.has_prompt = !flags.prompt.empty();
+  }
+  if (!flags.has_prompt && !flags.has_file) flags.prompt = kDefaultPrompt;
+  return absl::OkStatus();
 }
 
 // All that needs no model.
@@ -173,12 +199,9 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
       tokens.size() / std::max(decode, 1e-9), reason);
 }
 
-absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
-  std::string prompt = flags.has_prompt ? flags.prompt : kDefaultPrompt;
-  if (flags.has_file) {
-    WEFT_ASSIGN_OR_RETURN(prompt, ReadTextFile(flags.file));
-  }
+  WEFT_RETURN_IF_ERROR(FindPrompt(flags));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       LoadEngine(flags.model, flags.compile, common,
@@ -187,9 +210,12 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
       const std::string suggested,
       flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
+  const bool has_chat_template =
+      !engine->plan().vocabulary.chat_template().empty();
   bool bos_in_prompt = false;
-  WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
-                        engine->tokenizer().Encode(prompt, {}, &bos_in_prompt));
+  WEFT_ASSIGN_OR_RETURN(
+      request.prompt_tokens,
+      engine->tokenizer().Encode(flags.prompt, {}, &bos_in_prompt));
   WEFT_ASSIGN_OR_RETURN(request.constraint,
                         MakeConstraint(flags, engine->tokenizer()));
   SchedulerOptions options;
@@ -205,6 +231,10 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   const auto begin = [&, sampling = request.sampling] {
     if (!begun) LogChoices(flags, sampling);
     if (!begun && !suggested.empty()) std::cerr << suggested << "\n";
+    if (!begun && has_chat_template) {
+      std::cerr << "the model has a chat template: run goes on with a text; "
+                   "weft chat asks\n";
+    }
     begun = true;
   };
   WEFT_ASSIGN_OR_RETURN(

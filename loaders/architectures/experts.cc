@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace weft {
 namespace {
 
@@ -142,6 +144,14 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
   const Chosen chosen = RouteToExperts(
       m, block, options.router_input == kNone ? x : options.router_input,
       options);
+  if (options.weights_on_input && c.expert_used_count != 1) {
+    m.Fail(absl::UnimplementedError(absl::StrCat(
+        "not supported: ", c.architecture, ".expert_used_count is ",
+        c.expert_used_count,
+        ", and weights are for what goes into an expert: use a model that "
+        "chooses one")));
+    return kNone;
+  }
   if (options.weights_on_input) x = m.WeightedSum(x, chosen.weights);
 
   ExpertWeights gate, up;

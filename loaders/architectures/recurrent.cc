@@ -11,6 +11,10 @@ constexpr char kStateSize[] = "ssm.state_size";
 constexpr char kGroupCount[] = "ssm.group_count";
 constexpr char kHeads[] = "ssm.time_step_rank";
 constexpr char kInnerSize[] = "ssm.inner_size";
+constexpr char kPlainNorms[] = "ssm.dt_b_c_rms";
+
+// FalconMamba's mixer_rms_eps: files do not carry it.
+constexpr double kPlainNormEpsilon = 1e-6;
 
 }  // namespace
 
@@ -107,8 +111,7 @@ std::vector<ModelKey> MambaKeys() {
           {kStateSize, 1, 512, 0, kRequired},
           {kHeads, 1, 1 << 16, 0, kRequired},
           {kInnerSize, 1, 1 << 24, 0, kRequired},
-          // FalconMamba's norms without weights: not supported.
-          {"ssm.dt_b_c_rms", 0, 0, 0}};
+          {kPlainNorms, 0, 1, 0}};
 }
 
 ValueId MambaMixer(ModelBuilder& m, int64_t block, ValueId x) {
@@ -132,13 +135,16 @@ ValueId MambaMixer(ModelBuilder& m, int64_t block, ValueId x) {
                     m.Slice(all, 0, inner), inner, number(kConvKernel) - 1);
   const ValueId mixed = m.Linear(blk + "ssm_x", in, rank + 2 * keys, inner);
   if (!m.ok()) return kNone;
-  // Jamba norms each part.
+  // Jamba norms each part, FalconMamba (TII 2024, arXiv:2410.05355) without
+  // weights.
+  const bool plain_norms = number(kPlainNorms) == 1;
   const auto part = [&](const char* name, int64_t begin, int64_t size) {
     m.Name(absl::StrCat(blk, "ssm_", name));
     const ValueId rows = m.Slice(mixed, begin, size);
     const ValueId weight = m.VectorIfThere(
         absl::StrCat(blk, "ssm_", name, "_norm.weight"), {size});
     m.Name(absl::StrCat(blk, "ssm_", name, "_norm"));
+    if (plain_norms) return m.RmsNorm(rows, kNone, kPlainNormEpsilon);
     return weight == kNone ? rows : m.RmsNorm(rows, weight, epsilon);
   };
   const ValueId low = part("dt", 0, rank);

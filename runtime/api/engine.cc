@@ -29,7 +29,7 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
   const int64_t need =
       MemoryOf(plan, options.sequences,
                plan.model.encoder ? plan.max_tokens() : options.sequences,
-               options.kv_pages, options.checkpoints)
+               options.kv_pages, options.checkpoints, options.rewind_rows)
           .peak(threads) +
       options.beside_bytes;
   const int64_t have = AvailableMemory();
@@ -121,13 +121,15 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                     ? options.kv_pages
                     : shape.pages_per_sequence * options.sequences;
   shape.checkpoints = options.checkpoints;
+  shape.marks = options.rewind_rows > 0;
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache,
                         KvCache::Create(shape, options.huge_pages));
   engine->cache_ = std::move(cache);
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Executor> executor,
       Executor::Create(engine->plan_, engine->threads_.get(),
-                       engine->cache_.get(), options.huge_pages));
+                       engine->cache_.get(), options.huge_pages,
+                       options.rewind_rows));
   engine->executor_ = std::move(executor);
   engine->load_seconds_ = Seconds(start);
   return engine;

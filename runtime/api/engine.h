@@ -50,6 +50,11 @@ struct EngineOptions {
   // so that prompts which begin alike need not run from their beginning, in
   // memory of their own (PlanMemory::slots).
   int32_t checkpoints = 0;
+  // Of models with states by sequence: how many tokens that were only tried a
+  // sequence can go back without a checkpoint (Executor::Mark). It takes
+  // another copy of each sequence's states, and memory for these rows
+  // (PlanMemory::slots and history).
+  int32_t rewind_rows = 0;
   // Weights that would stay in the mapped file are copied into memory, too: the
   // file may be written to then.
   bool copy_model = false;

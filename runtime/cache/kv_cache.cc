@@ -23,8 +23,8 @@ absl::Status ShapeError(absl::string_view field, int64_t value,
 
 // Places of a state.
 int64_t CountOf(const KvCacheShape& shape, const StateBytes& state) {
-  return state.by_sequence ? int64_t{shape.slots} + shape.checkpoints
-                           : shape.pages;
+  if (!state.by_sequence) return shape.pages;
+  return int64_t{shape.slots} * (shape.marks ? 2 : 1) + shape.checkpoints;
 }
 
 }  // namespace
@@ -86,7 +86,9 @@ KvCache::KvCache(const KvCacheShape& shape, Arena memory)
       pool_(static_cast<int32_t>(shape.pages), shape.slots,
             shape.pages_per_sequence),
       was_used_(shape.pages, false),
-      positions_(shape.slots + shape.checkpoints, -1) {
+      checkpoints_(shape.checkpoints),
+      positions_(shape.slots + shape.checkpoints, -1),
+      marks_(shape.slots, -1) {
   uint8_t* part = memory_.data();
   for (const StateBytes& state : shape.states) {
     if (state.by_sequence) {
@@ -106,15 +108,27 @@ void KvCache::CopySlot(int32_t from, int32_t to) {
     std::memcpy(state.pages + to * state.page_bytes,
                 state.pages + from * state.page_bytes, state.page_bytes);
   }
-  positions_[to] = positions_[from];
 }
 
 void KvCache::Save(int32_t slot, int32_t checkpoint) {
-  CopySlot(slot, pool_.slots() + checkpoint);
+  const int32_t place = pool_.slots() + checkpoint;
+  CopySlot(slot, place);
+  positions_[place] = positions_[slot];
 }
 
 void KvCache::Restore(int32_t checkpoint, int32_t slot) {
-  CopySlot(pool_.slots() + checkpoint, slot);
+  const int32_t place = pool_.slots() + checkpoint;
+  CopySlot(place, slot);
+  positions_[slot] = positions_[place];
+  marks_[slot] = -1;
+}
+
+void KvCache::CopyFromMark(int32_t slot) { CopySlot(mark_place(slot), slot); }
+
+absl::Status KvCache::Release(int32_t slot) {
+  absl::Status released = pool_.Release(slot);
+  if (released.ok()) positions_[slot] = marks_[slot] = -1;
+  return released;
 }
 
 absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {

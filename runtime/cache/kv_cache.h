@@ -13,8 +13,10 @@
 //
 // A state by sequence (slot_layout.h) has a place for each slot and, behind
 // these, for each checkpoint: a copy of a slot's states that who runs sequences
-// keeps, to go on from there later. Such states cannot go back by themselves;
-// of what position they are is known here, and the executor asks.
+// keeps, to go on from there later; and behind these, where that is asked for,
+// one for each slot's mark (runtime/execution/state_history.h). Such states
+// cannot go back by themselves; of what position they are is known here, and
+// the executor asks.
 //
 // Not thread-safe; change it between steps only.
 #pragma once
@@ -48,6 +50,7 @@ struct KvCacheShape {
   int32_t slots;
   int64_t pages_per_sequence;
   int32_t checkpoints = 0;  // of states by sequence
+  bool marks = false;       // a place for each slot's
 };
 
 // What a state takes, for so many pages or for so many slots and checkpoints:
@@ -75,7 +78,7 @@ class KvCache {
   absl::Status Truncate(int32_t slot, int64_t tokens) {
     return pool_.Truncate(slot, tokens);
   }
-  absl::Status Release(int32_t slot) { return pool_.Release(slot); }
+  absl::Status Release(int32_t slot);
   absl::Status Share(int32_t slot, int32_t page) {
     return pool_.Share(slot, page);
   }
@@ -90,9 +93,7 @@ class KvCache {
   // Whether there are states by sequence, and what those of one take.
   bool has_slots() const { return slot_bytes_ > 0; }
   int64_t slot_bytes() const { return slot_bytes_; }
-  int32_t checkpoints() const {
-    return static_cast<int32_t>(positions_.size()) - pool_.slots();
-  }
+  int32_t checkpoints() const { return checkpoints_; }
   // Tokens that the slot's states by sequence have seen; -1: they are of no
   // use. The executor sets it.
   int64_t position(int32_t slot) const { return positions_[slot]; }
@@ -102,6 +103,15 @@ class KvCache {
   // Copies the states by sequence, with their position.
   void Save(int32_t slot, int32_t checkpoint);
   void Restore(int32_t checkpoint, int32_t slot);
+
+  // The position to which the slot's states can go back; -1: none. The
+  // executor sets it, and fills its place.
+  int64_t mark(int32_t slot) const { return marks_[slot]; }
+  void SetMark(int32_t slot, int64_t position) { marks_[slot] = position; }
+  int32_t mark_place(int32_t slot) const {
+    return pool_.slots() + checkpoints_ + slot;
+  }
+  void CopyFromMark(int32_t slot);
 
   // For the operands of kernels; valid as long as the cache.
   absl::Span<const KvState> states() const { return states_; }
@@ -117,7 +127,9 @@ class KvCache {
   std::vector<KvState> states_;
   std::vector<bool> was_used_;  // by page
   int64_t slot_bytes_ = 0;
+  int32_t checkpoints_ = 0;
   std::vector<int64_t> positions_;  // by slot, then by checkpoint
+  std::vector<int64_t> marks_;      // by slot
 };
 
 }  // namespace weft

@@ -35,6 +35,9 @@ struct Executor::Bucket {
     KernelCall call;
     int first_operand;
     std::vector<int> guarded;  // weights whose checksums are to be compared
+    int operands;              // inputs and results
+    int inputs;
+    int slot_state = -1;  // the state by sequence that the node updates
   };
 
   // An operand whose memory the caller gives anew in every step.
@@ -63,7 +66,7 @@ Executor::~Executor() = default;
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-    bool huge_pages) {
+    bool huge_pages, int32_t rewind_rows) {
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
   std::unique_ptr<Executor> executor(
       new Executor(std::move(plan), threads, cache));
@@ -79,6 +82,17 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     WEFT_RETURN_IF_ERROR(executor->CollectPorts(graph));
   }
   executor->NameBatchInputs();
+  if (rewind_rows < 0 || rewind_rows > executor->plan_->max_tokens()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot go back ", rewind_rows, " rows: want 0 to ",
+                     executor->plan_->max_tokens(),
+                     ", as many as the plan takes in a step"));
+  }
+  if (cache != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(executor->history_,
+                          StateHistory::Create(executor->plan_->buckets.back(),
+                                               cache, rewind_rows));
+  }
   for (const Graph& graph : executor->plan_->buckets) {
     executor->buckets_.push_back(std::make_unique<Bucket>());
     absl::Status s = executor->Prepare(graph, executor->buckets_.back().get());
@@ -214,7 +228,17 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     if (op.view) continue;
     Bucket::NodeStep step;
     step.first_operand = static_cast<int>(bucket->operands.size());
-    if (op.writes_state) state_of[node.outputs[0]] = state_of[node.inputs[0]];
+    step.inputs = static_cast<int>(node.inputs.size());
+    step.operands = step.inputs + static_cast<int>(node.outputs.size());
+    if (op.writes_state) {
+      const int state = state_of[node.inputs[0]];
+      state_of[node.outputs[0]] = state;
+      if (cache_->states()[state].page_table == nullptr) {
+        step.slot_state = state;
+        update_operands_.resize(
+            std::max(update_operands_.size(), size_t(step.operands)));
+      }
+    }
     for (ValueId id : node.inputs) {
       WEFT_RETURN_IF_ERROR(add_operand(id));
       const ValueId root = RootOf(graph, id).root;
@@ -344,23 +368,83 @@ absl::Status Executor::Run(const Batch& batch) {
   }
   void* const logits = batch.logits;
   // A step that ends in its middle leaves states that are of no use.
+  history_.BeginStep(batch.positions, batch.sequences);
   SetPositions(batch, false);
-  WEFT_RETURN_IF_ERROR(Run(Step{static_cast<int64_t>(batch.ids.size()),
-                                static_cast<int64_t>(batch.output_rows.size()),
-                                batch_data_, absl::MakeConstSpan(&logits, 1)}));
-  SetPositions(batch, true);
+  const absl::Status status =
+      Run(Step{static_cast<int64_t>(batch.ids.size()),
+               static_cast<int64_t>(batch.output_rows.size()), batch_data_,
+               absl::MakeConstSpan(&logits, 1)});
+  if (status.ok()) SetPositions(batch, true);
+  history_.EndStep(status.ok());
+  return status;
+}
+
+bool Executor::CanTruncate(int32_t slot, int64_t tokens) const {
+  return cache_ == nullptr || !cache_->has_slots() || tokens == 0 ||
+         tokens == cache_->position(slot) || history_.Reaches(slot, tokens);
+}
+
+absl::Status Executor::Truncate(int32_t slot, int64_t tokens) {
+  if (cache_ == nullptr) return absl::OkStatus();
+  if (slot < 0 || slot >= cache_->pool().slots() || tokens < 0 ||
+      !CanTruncate(slot, tokens)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot go back to ", tokens, " tokens: sequence ", slot,
+        ": its recurrent states are not kept so far back: mark it before, or "
+        "run its tokens again"));
+  }
+  WEFT_RETURN_IF_ERROR(cache_->Truncate(slot, tokens));
+  if (!cache_->has_slots() || tokens == cache_->position(slot)) {
+    return absl::OkStatus();
+  }
+  if (history_.Reaches(slot, tokens)) {
+    RunUpdates(slot, history_.GoBack(slot, tokens));
+  }
+  cache_->SetPosition(slot, tokens);
   return absl::OkStatus();
 }
 
-absl::Status Executor::Run(const Step& step) {
-  const int64_t rows = std::max(step.tokens, step.rows);
-  Bucket* bucket = nullptr;
-  for (const auto& b : buckets_) {
-    if (b->graph->bounds.tokens >= rows) {
-      bucket = b.get();
-      break;
-    }
+// Runs the nodes that update states again, over the first `rows` rows behind
+// the slot's mark.
+void Executor::RunUpdates(int32_t slot, int64_t rows) {
+  if (rows == 0) return;
+  const Bucket& bucket = BucketFor(rows);
+  const ThreadPool::Scope scope(threads_);
+  for (const Bucket::NodeStep& node : bucket.steps) {
+    if (node.slot_state < 0) continue;
+    std::copy_n(node.call.inputs, node.operands, update_operands_.begin());
+    history_.SetOperands(node.slot_state, slot, rows, node.inputs,
+                         update_operands_.data());
+    KernelCall call = node.call;
+    call.inputs = update_operands_.data();
+    call.outputs = call.inputs + node.inputs;
+    RunKernel(*node.kernel, call, nullptr);
   }
+}
+
+// The smallest that takes so many; there is one.
+Executor::Bucket& Executor::BucketFor(int64_t rows) const {
+  size_t i = 0;
+  while (buckets_[i]->graph->bounds.tokens < rows) ++i;
+  return *buckets_[i];
+}
+
+void Executor::RunKernel(const Kernel& kernel, const KernelCall& call,
+                         NodeObserver* observer) {
+  for (int phase = 0; phase < kernel.phases(); ++phase) {
+    const auto run = [&](int64_t begin, int64_t end, int thread) {
+      KernelCall own = call;
+      own.thread_scratch = scratch_.data() + thread * thread_scratch_bytes_;
+      if (observer != nullptr) observer->BeginRange(thread);
+      kernel.Run(own, phase, begin, end);
+      if (observer != nullptr) observer->EndRange(thread);
+    };
+    threads_->ParallelFor(kernel.Items(call, phase), run);
+  }
+}
+
+absl::Status Executor::Run(const Step& step) {
+  Bucket* const bucket = &BucketFor(std::max(step.tokens, step.rows));
   for (size_t i = 0; i < bucket->operands.size(); ++i) {
     if (bucket->row_counts[i] == RowCount::kTokens) {
       bucket->operands[i].rows = step.tokens;
@@ -387,27 +471,13 @@ absl::Status Executor::Run(const Step& step) {
         WEFT_RETURN_IF_ERROR(guard_.Check(weight, threads_));
       }
     }
+    if (node.slot_state >= 0) {
+      history_.Keep(node.slot_state, node.call.inputs, threads_);
+    }
     if (observer_ != nullptr) {
       observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
     }
-    for (int phase = 0; phase < node.kernel->phases(); ++phase) {
-      const int64_t items = node.kernel->Items(node.call, phase);
-      const auto run = [&](int64_t begin, int64_t end, int thread) {
-        KernelCall call = node.call;
-        call.thread_scratch = scratch_.data() + thread * thread_scratch_bytes_;
-        node.kernel->Run(call, phase, begin, end);
-      };
-      if (observer_ == nullptr) {
-        threads_->ParallelFor(items, run);
-      } else {
-        threads_->ParallelFor(items,
-                              [&](int64_t begin, int64_t end, int thread) {
-                                observer_->BeginRange(thread);
-                                run(begin, end, thread);
-                                observer_->EndRange(thread);
-                              });
-      }
-    }
+    RunKernel(*node.kernel, node.call, observer_);
     if (observer_ != nullptr) {
       observer_->After(*bucket->graph, bucket->nodes[i], node.call);
     }

@@ -12,12 +12,15 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/cache/kv_cache.h"
+#include "runtime/execution/state_history.h"
 #include "runtime/machine/arena.h"
 #include "runtime/machine/thread_pool.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/weight_checksum.h"
 
 namespace weft {
+
+class Kernel;  // ops/kernels/kernel_table.h
 
 // One step: rows of tokens, of one sequence or of several mixed. All spans but
 // `output_rows` have one entry per token.
@@ -68,10 +71,12 @@ class Executor {
  public:
   // `plan`, `threads` and `cache` must outlive the executor; weights must have
   // been made. The cache has a state for each of the plan's; it may be null
-  // when there is none. Errors: no memory; an output that no node makes.
+  // when there is none. `rewind_rows`: for Truncate; above 0 the cache has
+  // marks. Errors: no memory; an output that no node makes; more rows to go
+  // back than the plan takes in a step.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-      bool huge_pages = false);
+      bool huge_pages = false, int32_t rewind_rows = 0);
   ~Executor();
 
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -87,6 +92,19 @@ class Executor {
   // compares its checksum, if the plan has one: an error then ends the step in
   // its middle, and every later one that reads the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
+
+  // For tokens that are only tried: from now on Truncate takes the states by
+  // sequence of this slot back to what they are now, or were since, as long as
+  // no more than `rewind_rows` rows run. Nothing without such states or rows.
+  void Mark(int32_t slot) { history_.Mark(slot); }
+
+  // The slot has run `tokens` tokens, as if those behind had never been: its
+  // next row is at this position. Always where there are no states by sequence,
+  // and for 0; else see Mark. Errors, and no change: states that cannot go back
+  // so far; those of KvCache::Truncate.
+  absl::Status Truncate(int32_t slot, int64_t tokens);
+  // Whether the states can.
+  bool CanTruncate(int32_t slot, int64_t tokens) const;
 
   // One step of any graph. Errors: a weight's checksum, as above. Not
   // thread-safe.
@@ -105,6 +123,10 @@ class Executor {
   absl::Status CollectPorts(const Graph& graph);
   void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
+  Bucket& BucketFor(int64_t rows) const;
+  void RunKernel(const Kernel& kernel, const KernelCall& call,
+                 NodeObserver* observer);
+  void RunUpdates(int32_t slot, int64_t rows);
   absl::Status Check(const Batch& batch) const;
   // Of the states by sequence: that rows follow on, and how far they came.
   absl::Status CheckRuns(const Batch& batch) const;
@@ -126,6 +148,8 @@ class Executor {
   // For encoders, likewise.
   std::vector<int32_t> last_positions_, last_of_slot_;
   WeightGuard guard_;
+  StateHistory history_;
+  std::vector<Operand> update_operands_;  // of a node that runs again
 };
 
 }  // namespace weft

@@ -106,7 +106,9 @@ absl::Status Session::Truncate(int64_t size) {
     return cache_->Truncate(slot_, size);
   }
   tokens_.resize(size);
-  if (!cache_->has_slots()) return cache_->Truncate(slot_, size);
+  if (executor_->CanTruncate(slot_, size)) {
+    return executor_->Truncate(slot_, size);
+  }
   const std::vector<int32_t> kept = std::move(tokens_);
   tokens_.clear();
   tokens_.reserve(plan_.context());

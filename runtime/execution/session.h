@@ -43,11 +43,15 @@ class Session {
                         absl::Span<const int64_t> positions, int64_t chunk,
                         const LogitsCallback& callback);
 
+  // Truncate goes back to here, or any token since, at little cost
+  // (Executor::Mark).
+  void Mark() { executor_->Mark(slot_); }
+
   // One float per token of the vocabulary, after the last Append.
   absl::Span<const float> logits() const { return logits_; }
 
-  // Forgets all tokens from `size` on. Where there are states by sequence,
-  // which cannot go back, those before run again.
+  // Forgets all tokens from `size` on. Where there are states by sequence which
+  // cannot go back so far, those before run again.
   absl::Status Truncate(int64_t size);
 
  private:

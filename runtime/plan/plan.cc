@@ -10,6 +10,7 @@
 #include "ops/storage.h"
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/plan/large_tables.h"
+#include "runtime/plan/slot_updates.h"
 
 namespace weft {
 namespace {
@@ -70,7 +71,8 @@ absl::Status Plan::CheckFiles() const {
 }
 
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
-                    int64_t kv_pages, int32_t checkpoints) {
+                    int64_t kv_pages, int32_t checkpoints,
+                    int32_t rewind_rows) {
   PlanMemory memory;
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
@@ -92,11 +94,14 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
                    AlignedBytes(row->ThreadScratchBytes({graph, node, {}})));
     }
   }
+  const int64_t places =
+      int64_t{sequences} * (rewind_rows > 0 ? 2 : 1) + checkpoints;
+  memory.history = HistoryBytes(SlotUpdates(last), sequences, rewind_rows);
   int64_t page = 0;
   for (const StateBytes& state : StatesOf(last)) {
     if (state.by_sequence) {
       memory.slot += state.bytes;
-      memory.slots += StatePartBytes(state.bytes, sequences + checkpoints);
+      memory.slots += StatePartBytes(state.bytes, places);
     } else {
       page += state.bytes;
     }

@@ -144,9 +144,10 @@ struct PlanMemory {
   int64_t kv_per_token_of_heads = 0;
   int64_t kv = 0;    // of all pages
   int64_t slot = 0;  // states by sequence, of one
-  // Of all sequences, and their checkpoints (engine.h).
+  // Of all sequences, their checkpoints and marks (engine.h).
   int64_t slots = 0;
-  int64_t logits = 0;  // rows that a step may ask for
+  int64_t history = 0;  // rows that sequences can go back, and their results
+  int64_t logits = 0;   // rows that a step may ask for
   // What a scheduler keeps: the sequences' tokens, which pages hold what; and
   // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
@@ -155,9 +156,10 @@ struct PlanMemory {
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + thread_scratch * threads + kv + slots + logits +
-           batching + choosing * std::min<int64_t>(threads, sequences) +
-           tokenizer + program;
+    return weights + arena + thread_scratch * threads + kv + slots + history +
+           logits + batching +
+           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
+           program;
   }
 };
 
@@ -165,7 +167,8 @@ struct PlanMemory {
 // contexts for all of them. The queue of a scheduler (scheduler.h) is not
 // counted: 4 bytes for each token of a prompt or text that waits.
 PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
-                    int64_t kv_pages = 0, int32_t checkpoints = 0);
+                    int64_t kv_pages = 0, int32_t checkpoints = 0,
+                    int32_t rewind_rows = 0);
 
 // Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
 int64_t AlignedBytes(int64_t bytes);

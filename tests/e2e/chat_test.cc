@@ -531,5 +531,17 @@ TEST_F(ChatScreen, AWellKnownTerminalWithoutDescriptionGetsTheScreen) {
   WaitFor("ready");
 }
 
+TEST(Chat, OneMessageOnTheCommandLineIsAnswered) {
+  RunOptions typed;
+  typed.input = "Hello\n";
+  const std::vector<std::string> greedy = {"chat", "--temperature", "0", "-n",
+                                           "4"};
+  std::vector<std::string> given = greedy;
+  given.insert(given.end(), {"-p", "Hello"});
+  EXPECT_EQ(WeftOut(given, typed), WeftOut(greedy, typed));
+  // No command, whatever it looks like.
+  EXPECT_NE(WeftOut({"chat", "-p", "/quit", "-n", "4"}), "");
+}
+
 }  // namespace
 }  // namespace weft

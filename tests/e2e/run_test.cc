@@ -356,5 +356,18 @@ TEST(Imatrix, LeadsToSmallTypes) {
               1);
 }
 
+TEST(Run, StandardInputIsThePromptWhereNoneIsGiven) {
+  const std::vector<std::string> greedy = {"run", "-n", "4", "--temperature",
+                                           "0"};
+  std::vector<std::string> with_prompt = greedy;
+  with_prompt.insert(with_prompt.end(), {"-p", "She was not"});
+  RunOptions piped;
+  piped.input = "She was not";
+  EXPECT_EQ(WeftOut(greedy, piped), WeftOut(with_prompt));
+  // -p wins; an empty input is none.
+  EXPECT_EQ(WeftOut(with_prompt, piped), WeftOut(with_prompt));
+  EXPECT_NE(Weft(greedy).err.find("prompt It is a truth"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Ten thousand requests from 64 connections, of which some hang up in the
+// Thousands of requests from 64 connections, of which some hang up in the
 // middle, some are wrong and some ask for what others asked: at the end the
 // server holds no page more and no more memory than after the first thousand.
 #include <gtest/gtest.h>
@@ -16,11 +16,18 @@ namespace weft {
 namespace {
 
 constexpr int kConnections = 64;
-constexpr int kRequests = 10000;
 constexpr int kWarmUp = 1000;
 
+// A served model, and how long the prompts are.
+struct Soak {
+  std::string path;
+  int requests;
+  unsigned most_tokens;
+};
+
 // One request, drawn by `random`. Whether its answer was as it should be.
-bool Ask(const Server& server, httplib::Client* client, std::mt19937* random) {
+bool Ask(const Server& server, const Soak& soak, httplib::Client* client,
+         std::mt19937* random) {
   const auto below = [&](unsigned limit) { return (*random)() % limit; };
   const bool hang_up = below(5) == 0, stream = below(2) == 0;
   if (below(50) == 0) {
@@ -33,7 +40,7 @@ bool Ask(const Server& server, httplib::Client* client, std::mt19937* random) {
   request.path = "/v1/completions";
   request.headers = {{"Content-Type", "application/json"}};
   std::string ids = "1";
-  const unsigned length = below(40), kind = below(20);
+  const unsigned length = below(soak.most_tokens), kind = below(20);
   for (unsigned i = 0; i < length; ++i) {
     absl::StrAppend(&ids, ",", 40 + (kind + i) % 200);
   }
@@ -57,7 +64,8 @@ bool Ask(const Server& server, httplib::Client* client, std::mt19937* random) {
 }
 
 // Returns how many answers were wrong.
-int AskMany(const Server& server, int requests, unsigned seed) {
+int AskMany(const Server& server, const Soak& soak, int requests,
+            unsigned seed) {
   std::atomic<int> left{requests}, wrong{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < kConnections; ++i) {
@@ -66,7 +74,7 @@ int AskMany(const Server& server, int requests, unsigned seed) {
       httplib::Client client = server.Client();
       client.set_keep_alive(true);
       while (left-- > 0) {
-        if (!Ask(server, &client, &random)) ++wrong;
+        if (!Ask(server, soak, &client, &random)) ++wrong;
       }
     });
   }
@@ -84,13 +92,13 @@ void WaitUntilIdle(const Server& server) {
   }
 }
 
-TEST(ServeSoakTest, TenThousandRequestsLeaveNothingBehind) {
-  const Server server({SmallModel("00-valid.gguf"), "--slots", "8",
-                       "--kv-tokens", "1024", "--connections", "200"});
-  EXPECT_EQ(AskMany(server, kWarmUp, 1), 0);
+void ExpectNothingLeft(const Soak& soak) {
+  const Server server({soak.path, "--slots", "8", "--kv-tokens", "1024",
+                       "--connections", "200"});
+  EXPECT_EQ(AskMany(server, soak, kWarmUp, 1), 0);
   WaitUntilIdle(server);
   const double before = MetricOf(server, "process_resident_memory_bytes");
-  EXPECT_EQ(AskMany(server, kRequests, 2), 0);
+  EXPECT_EQ(AskMany(server, soak, soak.requests, 2), 0);
   WaitUntilIdle(server);
   EXPECT_EQ(MetricOf(server, "weft_kv_pages_used"), 0);
   EXPECT_EQ(MetricOf(server, "weft_kv_pages_cached") +
@@ -103,6 +111,17 @@ TEST(ServeSoakTest, TenThousandRequestsLeaveNothingBehind) {
   // Allocators keep some; a leak of a kilobyte per request would be 10 MB.
   EXPECT_LT(MetricOf(server, "process_resident_memory_bytes"),
             before + (8 << 20));
+  EXPECT_GT(MetricOf(server, "weft_prefix_hit_tokens_total"), 0);
+}
+
+TEST(ServeSoakTest, TenThousandRequestsLeaveNothingBehind) {
+  ExpectNothingLeft({SmallModel("00-valid.gguf"), 10000, 40});
+}
+
+// Prompts are long enough for checkpoints, and more of them than are kept.
+TEST(ServeSoakTest, CheckpointsLeaveNothingBehind) {
+  ExpectNothingLeft(
+      {"tests/data/golden/recurrent/qwen35-head64.gguf", 3000, 160});
 }
 
 }  // namespace

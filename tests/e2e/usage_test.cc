@@ -19,6 +19,41 @@ TEST(Usage, HelpAndVersionSucceed) {
   }
 }
 
+TEST(Usage, TheVersionSaysWhatRunsHere) {
+  const std::string line = WeftOut({"--version"});
+  EXPECT_NE(line.find("oneDNN "), std::string::npos) << line;
+  const nlohmann::json doctor = WeftJson({"doctor", "--json"});
+  EXPECT_EQ(doctor["weft"].get<std::string>() + "\n", line);
+  EXPECT_NE(line.find(doctor["kernels"].get<std::string>()), std::string::npos);
+  for (const char* limit : {"float32", "memory read"}) {
+    EXPECT_GT(doctor[limit].get<double>(), 0) << limit;
+  }
+}
+
+// What is written for shells and man names every command and flag.
+TEST(Usage, CompletionsAndManualHaveEveryFlag) {
+  const std::string help = WeftOut({"serve", "--help"});
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"completion", "bash"},
+                                             {"completion", "zsh"},
+                                             {"completion", "fish"},
+                                             {"manual"}}) {
+    std::string text = WeftOut(words);
+    text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
+    size_t flags = 0;
+    for (size_t at = 0; (at = help.find(" --", at)) != std::string::npos;
+         ++at) {
+      const size_t end = help.find_first_of(" ,=\n", at + 1);
+      const std::string name = help.substr(at + 3, end - at - 3);
+      EXPECT_NE(text.find(name), std::string::npos)
+          << words.back() << " " << name;
+      ++flags;
+    }
+    EXPECT_GT(flags, 20u);
+  }
+  ExpectError(Weft({"completion", "tcsh"}), 2);
+}
+
 TEST(Usage, WrongUseExitsWithTwo) {
   const std::string model = SmallModel("00-valid.gguf");
   const std::vector<std::vector<std::string>> wrong = {
@@ -129,10 +164,9 @@ TEST(Usage, FlagsOfLlamaCppAreUnderstood) {
       Weft({"run", "-m", model, "-p", "hello", "-c", "32", "-t", "1", "-s", "3",
             "--temp", "0.5", "-ngl", "99", "--n-predict", "4"});
   EXPECT_EQ(theirs.exit_code, 0) << theirs.err;
-  EXPECT_EQ(theirs.out,
-            WeftOut({"run", model, "-p", "hello", "--context", "32",
-                     "--threads", "1", "--seed", "3", "--temperature", "0.5",
-                     "-n", "4"}));
+  EXPECT_EQ(theirs.out, WeftOut({"run", model, "-p", "hello", "--context", "32",
+                                 "--threads", "1", "--seed", "3",
+                                 "--temperature", "0.5", "-n", "4"}));
   EXPECT_NE(theirs.err.find("-ngl is left out"), std::string::npos);
 }
 

@@ -1,5 +1,6 @@
 #include "tests/golden/golden_data.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -7,9 +8,16 @@
 #include "tests/shared_data.h"
 
 namespace weft {
+namespace {
+
+std::string CommittedFolder(const std::string& set) {
+  return absl::StrCat("tests/data/golden/", set, "/");
+}
+
+}  // namespace
 
 std::string GoldenFolder(const std::string& set) {
-  const std::string committed = absl::StrCat("tests/data/golden/", set, "/");
+  const std::string committed = CommittedFolder(set);
   const std::string all = absl::StrCat(
       SharedFolder("WEFT_GOLDEN_DIR", "golden", committed + "cases.json"), "/",
       set, "/");
@@ -19,6 +27,22 @@ std::string GoldenFolder(const std::string& set) {
 nlohmann::json ReadCases(const std::string& folder) {
   std::ifstream file(folder + "cases.json");
   return nlohmann::json::parse(file);
+}
+
+std::vector<GoldenModel> GoldenModels(const std::string& set) {
+  std::vector<GoldenModel> models;
+  for (const std::string& folder : {GoldenFolder(set), CommittedFolder(set)}) {
+    const nlohmann::json cases = ReadCases(folder);
+    for (const auto& [name, data] : cases["models"].items()) {
+      const std::string& found = name;
+      if (std::none_of(models.begin(), models.end(), [&](const auto& model) {
+            return model.name == found;
+          })) {
+        models.push_back({name, folder, data});
+      }
+    }
+  }
+  return models;
 }
 
 std::vector<float> ReadFloats(const std::string& path) {

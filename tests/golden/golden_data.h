@@ -15,6 +15,18 @@ std::string GoldenFolder(const std::string& set);
 
 nlohmann::json ReadCases(const std::string& folder);
 
+// A model of `cases.json`.
+struct GoldenModel {
+  std::string name;
+  std::string folder;
+  nlohmann::json data;
+
+  std::string path() const { return folder + data["file"].get<std::string>(); }
+};
+
+// All of a set's folder, and those that only the committed one has.
+std::vector<GoldenModel> GoldenModels(const std::string& set);
+
 // Raw little-endian float32.
 std::vector<float> ReadFloats(const std::string& path);
 

@@ -19,22 +19,9 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-struct Model {
-  std::string name, folder;
-  nlohmann::json data;
+using Model = GoldenModel;
 
-  std::string path() const { return folder + data["file"].get<std::string>(); }
-};
-
-std::vector<Model> Models() {
-  const std::string folder = GoldenFolder("recurrent");
-  std::vector<Model> models;
-  const nlohmann::json cases = ReadCases(folder);
-  for (const auto& [name, data] : cases["models"].items()) {
-    models.push_back({name, folder, data});
-  }
-  return models;
-}
+std::vector<Model> Models() { return GoldenModels("recurrent"); }
 
 std::unique_ptr<Engine> Load(const std::string& path,
                              EngineOptions options = {}) {
@@ -165,6 +152,181 @@ TEST(Recurrent, TruncatedSessionsGoOnAsIfNothingHadBeen) {
   }
 }
 
+// The states by sequence of a slot, as they lie in memory.
+std::vector<uint8_t> StateBytesOf(Engine& engine, int32_t slot) {
+  std::vector<uint8_t> bytes;
+  for (const KvState& state : engine.cache().states()) {
+    if (state.page_table != nullptr) continue;
+    const uint8_t* begin = state.pages + slot * state.page_bytes;
+    bytes.insert(bytes.end(), begin, begin + state.page_bytes);
+  }
+  return bytes;
+}
+
+// Of all that runs; going back is not told.
+class NodeCounter : public NodeObserver {
+ public:
+  void Before(const Graph&, NodeId, const KernelCall&) override { ++nodes; }
+  void After(const Graph&, NodeId, const KernelCall&) override {}
+
+  int nodes = 0;
+};
+
+EngineOptions WithRewind(int32_t rows) {
+  EngineOptions options;
+  options.sequences = 3;
+  options.rewind_rows = rows;
+  return options;
+}
+
+// Some tokens that are tried turn out right, those behind are not kept.
+TEST(Recurrent, TokensThatWereTriedLeaveNoTrace) {
+  constexpr int kTried = 6;
+  for (const Model& model : Models()) {
+    SCOPED_TRACE(model.name);
+    const Tokens tokens = model.data["long"]["tokens"].get<Tokens>();
+    const absl::Span<const int32_t> all = tokens;
+    const auto engine = Load(model.path(), WithRewind(kTried));
+    ASSERT_NE(engine, nullptr);
+    for (const int64_t before : {0, 1, 2, 65}) {
+      for (const int64_t chunk :
+           {0, 1}) {  // all in one step, or each by itself
+        for (const int64_t right : {0, 1, 3, 6}) {
+          SCOPED_TRACE(
+              absl::StrCat(before, " and ", right, " of steps of ", chunk));
+          const auto session = [&](int32_t slot) {
+            return std::make_unique<Session>(
+                engine->plan(), &engine->executor(), &engine->cache(), slot);
+          };
+          const auto plain = session(0), tried = session(1);
+          ASSERT_TRUE(plain->Append(all.first(before + right)).ok());
+          ASSERT_TRUE(tried->Append(all.first(before)).ok());
+          tried->Mark();
+          Tokens guess(all.begin() + before, all.begin() + before + right);
+          guess.resize(kTried, 33);
+          ASSERT_TRUE(tried->Append(guess, chunk).ok());
+          NodeCounter counter;
+          engine->executor().Observe(&counter);
+          ASSERT_TRUE(tried->Truncate(before + right).ok());
+          engine->executor().Observe(nullptr);
+          EXPECT_EQ(counter.nodes, 0);
+          ASSERT_EQ(tried->tokens(), all.first(before + right));
+          if (before + right > 0) {
+            EXPECT_TRUE(StateBytesOf(*engine, 0) == StateBytesOf(*engine, 1));
+          }
+          // And once more from the same mark.
+          const absl::Span<const int32_t> next = all.subspan(before + right, 2);
+          ASSERT_TRUE(plain->Append(next).ok());
+          ASSERT_TRUE(tried->Append(next).ok());
+          EXPECT_TRUE(
+              SameBits({plain->logits().begin(), plain->logits().end()},
+                       {tried->logits().begin(), tried->logits().end()}));
+        }
+      }
+    }
+  }
+}
+
+TEST(Recurrent, SequencesOfAStepGoBackEachForItself) {
+  for (const Model& model : Models()) {
+    SCOPED_TRACE(model.name);
+    const Tokens tokens = model.data["long"]["tokens"].get<Tokens>();
+    const auto engine = Load(model.path(), WithRewind(4));
+    ASSERT_NE(engine, nullptr);
+    Executor& executor = engine->executor();
+    KvCache& cache = engine->cache();
+    std::vector<float> logits(3 * engine->plan().model.output_columns());
+    // Of each slot so many rows from here on; their last logits.
+    const auto run = [&](const std::vector<int64_t>& from,
+                         const std::vector<int64_t>& rows, bool wrong) {
+      Tokens ids, positions, slots, last;
+      for (int32_t slot = 0; slot < 3; ++slot) {
+        EXPECT_TRUE(cache.Reserve(slot, from[slot] + rows[slot]).ok());
+        for (int64_t i = 0; i < rows[slot]; ++i) {
+          ids.push_back(wrong && i > 0 ? 40 : tokens[from[slot] + i]);
+          positions.push_back(static_cast<int32_t>(from[slot] + i));
+          slots.push_back(slot);
+        }
+        last.push_back(static_cast<int32_t>(ids.size()) - 1);
+      }
+      const absl::Status status =
+          executor.Run({ids, positions, slots, last, logits.data()});
+      EXPECT_TRUE(status.ok()) << status;
+      return logits;
+    };
+    run({0, 0, 0}, {70, 30, 5}, false);
+    const std::vector<float> want = run({70, 30, 5}, {1, 4, 2}, false);
+    for (const int32_t slot : {0, 1, 2})
+      ASSERT_TRUE(executor.Truncate(slot, 0).ok());
+    run({0, 0, 0}, {70, 30, 5}, false);
+    executor.Mark(0);
+    executor.Mark(1);
+    run({70, 30, 5}, {1, 4, 1}, true);
+    ASSERT_TRUE(executor.Truncate(0, 70).ok());
+    ASSERT_TRUE(executor.Truncate(1, 31).ok());
+    EXPECT_FALSE(executor.CanTruncate(2, 5));
+    const std::vector<float> found = run({70, 31, 6}, {1, 3, 1}, false);
+    EXPECT_TRUE(SameBits(found, want));
+  }
+}
+
+TEST(Recurrent, StatesGoBackNoFurtherThanTheirMarkAndRows) {
+  const Model model = Models().front();
+  const Tokens tokens = model.data["long"]["tokens"].get<Tokens>();
+  const absl::Span<const int32_t> all = tokens;
+  EngineOptions options = WithRewind(4);
+  options.checkpoints = 1;
+  const auto engine = Load(model.path(), options);
+  ASSERT_NE(engine, nullptr);
+  Executor& executor = engine->executor();
+  const auto expect_refused = [&](int64_t to) {
+    const int64_t at = engine->cache().position(0);
+    const absl::Status status = executor.Truncate(0, to);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("cannot go back"), std::string::npos);
+    EXPECT_EQ(engine->cache().position(0), at);
+  };
+  Session session(engine->plan(), &executor, &engine->cache(), 0);
+  ASSERT_TRUE(session.Append(all.first(10)).ok());
+  expect_refused(9);
+  session.Mark();
+  expect_refused(9);
+  expect_refused(11);
+  ASSERT_TRUE(session.Append(all.subspan(10, 3)).ok());
+  EXPECT_TRUE(executor.CanTruncate(0, 10));
+  expect_refused(9);
+  // A fifth row is more than what is kept.
+  ASSERT_TRUE(session.Append(all.subspan(13, 2)).ok());
+  expect_refused(10);
+  expect_refused(14);
+  // Then the session runs its tokens again.
+  ASSERT_TRUE(session.Truncate(12).ok());
+  EXPECT_EQ(engine->cache().position(0), 12);
+  // What stands in a slot now has nothing to do with the mark before.
+  engine->cache().Save(0, 0);
+  session.Mark();
+  engine->cache().Restore(0, 0);
+  ASSERT_TRUE(session.Append(all.subspan(12, 1)).ok());
+  expect_refused(12);
+  EXPECT_TRUE(executor.CanTruncate(0, 0));
+  // Only whoever asked can go back.
+  const auto plain = Load(model.path());
+  ASSERT_NE(plain, nullptr);
+  Session other(plain->plan(), &plain->executor(), &plain->cache(), 0);
+  ASSERT_TRUE(other.Append(all.first(3)).ok());
+  other.Mark();
+  ASSERT_TRUE(other.Append(all.subspan(3, 1)).ok());
+  EXPECT_FALSE(plain->executor().CanTruncate(0, 3));
+  for (const int32_t rows : {-1, 1 << 20}) {
+    options.rewind_rows = rows;
+    options.model.graph.kv_type = DType::kF32;
+    const auto wrong = Engine::Load(model.path(), options);
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_NE(wrong.status().message().find("cannot go back"),
+              std::string::npos);
+  }
+}
+
 TEST(Recurrent, StepsThatDoNotFollowOnAreRefused) {
   const Model model = Models().front();
   const auto engine = Load(model.path());
@@ -198,10 +360,20 @@ TEST(Recurrent, MemoryIsStated) {
   EXPECT_GT(memory.slot, 0);
   EXPECT_EQ(memory.slot, engine->cache().slot_bytes());
   EXPECT_GE(memory.slots, 5 * memory.slot);
+  EXPECT_EQ(memory.history, 0);
   EXPECT_EQ(engine->cache().bytes(), memory.kv + memory.slots);
   EXPECT_EQ(memory.peak(1) - MemoryOf(engine->plan(), 3, 3).peak(1),
             memory.slots - MemoryOf(engine->plan(), 3, 3).slots +
                 memory.batching - MemoryOf(engine->plan(), 3, 3).batching);
+  options.rewind_rows = 8;
+  const auto rewinds = Load(model.path(), options);
+  ASSERT_NE(rewinds, nullptr);
+  const PlanMemory more = MemoryOf(rewinds->plan(), 3, 3, 0, 2, 8);
+  EXPECT_GT(more.slots, memory.slots);
+  EXPECT_EQ(rewinds->cache().bytes(), more.kv + more.slots);
+  EXPECT_GT(more.history, 0);
+  EXPECT_EQ(more.peak(1) - memory.peak(1),
+            more.slots + more.history - memory.slots);
 }
 
 TEST(Recurrent, KernelsAreAsTheirReferences) {

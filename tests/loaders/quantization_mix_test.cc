@@ -117,6 +117,37 @@ TEST(QuantizationMix, LooksAtTheModel) {
   EXPECT_EQ(TypeOf(Parse("Q2_K"), "blk.9.attn_v.weight", model), "Q4_K");
 }
 
+TEST(QuantizationMix, KeepsAttentionOfEightExpertsFiner) {
+  const Expectation table[] = {
+      {"Q2_K", "blk.9.attn_v.weight", "Q8_0"},
+      {"Q2_K", "blk.9.attn_output.weight", "Q5_K"},
+      {"Q3_K_S", "blk.9.attn_k.weight", "Q8_0"},
+      {"Q3_K_M", "blk.9.attn_output.weight", "Q5_K"},
+      {"Q3_K_L", "blk.9.attn_v.weight", "Q8_0"},
+      {"Q3_K_L", "blk.9.attn_output.weight", "Q3_K"},
+      {"Q3_K_L", "blk.9.ffn_down.weight", "Q5_K"},
+      {"Q4_K_S", "blk.0.attn_v.weight", "Q8_0"},
+      {"Q4_K_M", "blk.0.attn_v.weight", "Q8_0"},
+      {"Q4_K_M", "blk.5.attn_k.weight", "Q8_0"},
+      {"Q4_K_M", "blk.5.attn_output.weight", "Q5_K"},
+      {"Q4_K_M", "blk.5.attn_q.weight", "Q4_K"},
+      {"Q5_K_S", "blk.5.attn_k.weight", "Q8_0"},
+      {"Q5_K_S", "blk.5.attn_output.weight", "Q5_K"},
+      {"Q5_K_M", "blk.5.attn_v.weight", "Q8_0"},
+      {"IQ3_M", "blk.5.attn_output.weight", "Q5_K"},
+      {"Q4_K", "blk.5.attn_v.weight", "Q4_K"},
+      {"Q6_K", "blk.5.attn_k.weight", "Q6_K"},
+  };
+  MixModel model = kModel;
+  model.experts = 8;
+  for (const Expectation& row : table) {
+    EXPECT_EQ(TypeOf(Parse(row.word), row.tensor, model), row.type)
+        << row.word << " " << row.tensor;
+  }
+  model.experts = 16;
+  EXPECT_EQ(TypeOf(Parse("Q4_K_M"), "blk.5.attn_k.weight", model), "Q4_K");
+}
+
 TEST(QuantizationMix, KeepsWhatIsSmallOrNoMatrix) {
   const QuantizationMix mix = Parse("Q4_K_M", {".*=Q8_0"});
   for (const char* name : {"position_embd.weight", "blk.0.ffn_gate_inp.weight",

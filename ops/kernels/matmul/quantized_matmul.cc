@@ -6,11 +6,37 @@
 #include "ops/kernels/matmul/quantized_isa.h"
 
 namespace weft {
+
+#if defined(__x86_64__)
+// As Panel16SingleAvx512Vnni, to the bit, and faster where the processor has
+// VBMI and GFNI too; for codebooks whose indices have up to nine bits
+// (matmul_panel16_avx512vbmi.cc).
+template <class Block>
+void Panel16SingleAvx512Vbmi(const MatmulArgs& args, int64_t panel_begin,
+                             int64_t panel_end, uint8_t* thread_scratch);
+#endif
+
 namespace {
 
 using Table = std::vector<MatmulKernel>;
 
 #if defined(__x86_64__) || defined(__aarch64__)
+
+#if defined(__x86_64__)
+template <class Block>
+MatmulFunction SingleAvx512Vnni() {
+  if constexpr (BlockFormat<Block>::kForm == CodeForm::kGrid) {
+    if constexpr (BlockFormat<Block>::Codebook::kIndexBits <= 9) {
+      __builtin_cpu_init();
+      if (__builtin_cpu_supports("avx512vbmi") &&
+          __builtin_cpu_supports("gfni")) {
+        return Panel16SingleAvx512Vbmi<Block>;
+      }
+    }
+  }
+  return Panel16SingleAvx512Vnni<Block>;
+}
+#endif
 
 // Four unpacked panels: kGateQuantize finishes them together.
 template <class Block>
@@ -33,7 +59,7 @@ void AddKernels(DType weight, Table& table) {
   // clang-format off
 #if defined(__x86_64__)
   constexpr int64_t few = BlockFormat<Block>::kBlocks > 1 ? 3 : 2;
-  WEFT_KERNEL("3x16", kAvx512Vnni, "panel16", .max_rows = few, .run = Panel16SingleAvx512Vnni<Block>);
+  WEFT_KERNEL("3x16", kAvx512Vnni, "panel16", .max_rows = few, .run = SingleAvx512Vnni<Block>());
   if (BlockFormat<Block>::kTilesUnpack) {
     WEFT_KERNEL("6x32", kAvx512Vnni, "panel16", .max_rows = 32, .run = Panel16PackedAvx512Vnni<Block>);
   }

@@ -198,6 +198,22 @@ TEST(Gemma4, BlocksThatShareACacheMayHaveWhatTheyDoNotRead) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+// Each of several experts would have an input of its own.
+TEST(Llama4, ChoosesOneExpertOrIsRefused) {
+  const std::string path = Synthesize(
+      "llama4", R"(, "keys": {"expert_count": 4, "expert_used_count": 1,
+                  "expert_feed_forward_length": 64})");
+  EXPECT_TRUE(Load(path, {}).ok());
+  Change change;
+  change.keys = [](GgufWriter* writer) {
+    writer->SetUint32("llama4.expert_used_count", 2);
+  };
+  const absl::Status status = Load(path, change);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("not supported: llama4.expert_used_count is 2"));
+}
+
 TEST(SlidingWindow, ThatNoTextReachesIsNone) {
   const std::string path = Synthesize("phi3", "");
   for (uint64_t window : {uint64_t{1024}, uint64_t{4294967295},

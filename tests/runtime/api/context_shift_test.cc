@@ -11,8 +11,17 @@
 namespace weft {
 namespace {
 
-// Context 64, 300 tokens; see tests/data/malformed/manifest.json.
+// 300 tokens; see tests/data/malformed/manifest.json.
 constexpr char kSmall[] = "tests/data/malformed/00-valid.gguf";
+constexpr int64_t kContext = 64;
+
+class ContextShiftTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Engine> Small(int slots, int64_t pages = 0,
+                                const char* kv_type = "f16") {
+    return MakeEngine(GetParam(), slots, pages, kv_type, kContext);
+  }
+};
 
 int32_t MostLikelyAfter(Engine& engine, const std::vector<int32_t>& tokens) {
   int64_t best = -1;
@@ -37,11 +46,11 @@ Request Shifting(std::vector<int32_t> prompt, int64_t tokens, int64_t keep) {
 
 // What follows is what a new sequence of the kept tokens gives, bit for bit,
 // for every KV type, also after several shifts.
-TEST(ContextShiftTest, WhatFollowsIsWhatFollowsTheKeptTokensAlone) {
+TEST_P(ContextShiftTest, WhatFollowsIsWhatFollowsTheKeptTokensAlone) {
   for (const char* kv : {"f16", "f32", "bf16"}) {
     for (const int64_t keep : {0, 1, 4, 1000}) {
-      const auto engine = MakeEngine(kSmall, 1, 0, kv);
-      const auto scheduler = MakeScheduler(MakeEngine(kSmall, 1, 0, kv), {});
+      const auto engine = Small(1, 0, kv);
+      const auto scheduler = MakeScheduler(Small(1, 0, kv), {});
       const auto result =
           Complete(*scheduler, Shifting({1, 286, 264}, 200, keep));
       ASSERT_TRUE(result.ok()) << result.status();
@@ -54,9 +63,9 @@ TEST(ContextShiftTest, WhatFollowsIsWhatFollowsTheKeptTokensAlone) {
       for (size_t i = 0; i < tokens.size(); ++i) {
         ASSERT_EQ(tokens[i].id, MostLikelyAfter(*engine, kept))
             << kv << " step " << i;
-        if (kept.size() == 64) {
-          const int64_t first = std::min<int64_t>(keep, 32);
-          const int64_t newest = (64 - first) / 2;
+        if (kept.size() == kContext) {
+          const int64_t first = std::min(keep, kContext / 2);
+          const int64_t newest = (kContext - first) / 2;
           kept.erase(kept.begin() + first, kept.end() - newest);
         }
         kept.push_back(tokens[i].id);
@@ -67,7 +76,7 @@ TEST(ContextShiftTest, WhatFollowsIsWhatFollowsTheKeptTokensAlone) {
 
 // Whatever runs beside them, with log-probabilities, samplers and penalties, in
 // few pages.
-TEST(ContextShiftTest, ShiftedTextsAreTheSameBesideOthers) {
+TEST_P(ContextShiftTest, ShiftedTextsAreTheSameBesideOthers) {
   const auto request = [](int i) {
     Request request = Shifting(RandomPrompt(i, 20 + 7 * i), 150, 2 + i);
     request.sampling.temperature = 0.8f;
@@ -75,10 +84,10 @@ TEST(ContextShiftTest, ShiftedTextsAreTheSameBesideOthers) {
     request.logprobs = 2;
     return request;
   };
-  const auto alone = MakeScheduler(kSmall, 1, 0);
+  const auto alone = MakeScheduler(Small(1), {});
   SchedulerOptions options;
   options.prefill_tokens = 8;
-  const auto together = MakeScheduler(MakeEngine(kSmall, 3, 2), options);
+  const auto together = MakeScheduler(Small(3, 2), options);
   std::vector<std::future<absl::StatusOr<Completion>>> results;
   for (int i = 0; i < 5; ++i) {
     auto result = SubmitForResult(*together, request(i));
@@ -94,7 +103,10 @@ TEST(ContextShiftTest, ShiftedTextsAreTheSameBesideOthers) {
   ExpectNoPagesUsed(*together);
 }
 
-TEST(ContextShiftTest, OthersStopWhereTheContextEnds) {
+INSTANTIATE_TEST_SUITE_P(Models, ContextShiftTest,
+                         ::testing::Values(kSmall, kTinyHybrid));
+
+TEST(ContextEndTest, OthersStopWhereTheContextEnds) {
   const auto scheduler = MakeScheduler(kSmall, 1, 0);
   const auto result = Complete(*scheduler, MakeRequest({1, 286, 264}, 300));
   ASSERT_TRUE(result.ok()) << result.status();
@@ -103,7 +115,7 @@ TEST(ContextShiftTest, OthersStopWhereTheContextEnds) {
   EXPECT_EQ(result->choices[0].tokens.size(), 62u);
 }
 
-TEST(ContextShiftTest, AnEndlessTextEndsWhenItIsCancelled) {
+TEST(ContextEndTest, AnEndlessTextEndsWhenItIsCancelled) {
   const auto scheduler = MakeScheduler(kSmall, 1, 0);
   size_t tokens = 0;
   const auto result =

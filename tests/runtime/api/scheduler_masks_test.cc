@@ -44,7 +44,8 @@ class SlowMask : public TokenConstraint {
   int parts_, prepared_ = 0;
 };
 
-class SchedulerMasksTest : public ::testing::Test {
+// By model: one whose states cannot go back waits where another drops logits.
+class SchedulerMasksTest : public ::testing::TestWithParam<const char*> {
  protected:
   Request Constrained(uint32_t seed, int parts) {
     Request request = MakeRequest(RandomPrompt(seed, 30), 40);
@@ -59,8 +60,8 @@ class SchedulerMasksTest : public ::testing::Test {
       std::make_shared<std::atomic<bool>>(true);
 };
 
-TEST_F(SchedulerMasksTest, LateMasksChangeNoBit) {
-  const auto scheduler = MakeScheduler(kTinyModel, 4, 0);
+TEST_P(SchedulerMasksTest, LateMasksChangeNoBit) {
+  const auto scheduler = MakeScheduler(GetParam(), 4, 0);
   for (const uint32_t seed : {1u, 2u}) {
     Request request = Constrained(seed, 0);
     request.choices = 2;
@@ -91,8 +92,8 @@ TEST_F(SchedulerMasksTest, LateMasksChangeNoBit) {
   ExpectNoPagesUsed(*scheduler);
 }
 
-TEST_F(SchedulerMasksTest, OthersGoOnWithoutAMask) {
-  const auto scheduler = MakeScheduler(kTinyModel, 3, 0);
+TEST_P(SchedulerMasksTest, OthersGoOnWithoutAMask) {
+  const auto scheduler = MakeScheduler(GetParam(), 3, 0);
   const auto alone =
       Complete(*scheduler, MakeRequest(RandomPrompt(5, 20), 100));
   ASSERT_TRUE(alone.ok());
@@ -127,9 +128,9 @@ TEST_F(SchedulerMasksTest, OthersGoOnWithoutAMask) {
   ExpectNoPagesUsed(*scheduler);
 }
 
-TEST_F(SchedulerMasksTest, WhoWaitsForAMaskEndsWhenToldTo) {
+TEST_P(SchedulerMasksTest, WhoWaitsForAMaskEndsWhenToldTo) {
   open_->store(false);
-  auto scheduler = MakeScheduler(kTinyModel, 2, 0);
+  auto scheduler = MakeScheduler(GetParam(), 2, 0);
   const auto submit = [&](Request request, FinishReason* reason,
                           absl::Notification* ended) {
     const auto id =
@@ -179,6 +180,9 @@ class UpToThree : public TokenConstraint {
   int32_t end_;
   int count_ = 0;
 };
+
+INSTANTIATE_TEST_SUITE_P(Models, SchedulerMasksTest,
+                         ::testing::Values(kTinyModel, kTinyHybrid));
 
 TEST(SchedulerConstraints, WhereAnEndIsIgnoredItComesWhenNothingElseIsAllowed) {
   const auto scheduler = MakeScheduler(kTinyModel, 1, 0);

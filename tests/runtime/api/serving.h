@@ -24,11 +24,13 @@ inline constexpr char kTinyHybrid[] =
 
 inline std::unique_ptr<Engine> MakeEngine(const std::string& path, int slots,
                                           int64_t pages,
-                                          const std::string& kv_type = "f16") {
+                                          const std::string& kv_type = "f16",
+                                          int64_t context = 0) {
   EngineOptions options;
   const absl::StatusOr<KvTypes> types = KvTypes::Parse(kv_type);
   EXPECT_TRUE(types.ok()) << types.status();
   options.model.graph.kv_type = *types;
+  if (context > 0) options.model.graph.context = context;
   options.sequences = slots;
   options.kv_pages = pages;
   options.threads = 2;

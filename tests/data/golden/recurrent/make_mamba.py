@@ -1,4 +1,4 @@
-"""Tiny Mamba and Jamba models with their logits and states, by a second implementation.
+"""Tiny Mamba, FalconMamba and Jamba models with their logits and states, by a second implementation.
 
 usage: make_mamba.py MODEL.gguf FOLDER
 
@@ -33,6 +33,7 @@ def make(path, arch, keys, tensors):
     for k,v in keys.items():
         k=arch+'.'+k
         if isinstance(v,float): out.append(S(k)+struct.pack('<If',6,v))
+        elif isinstance(v,bool): out.append(S(k)+struct.pack('<IB',7,v))
         elif isinstance(v,list): out.append(S(k)+struct.pack('<IIQ',9,5,len(v))+struct.pack('<%di'%len(v),*v))
         else: out.append(S(k)+struct.pack('<II',4,v))
     infos=[]; data=b''
@@ -43,7 +44,7 @@ def make(path, arch, keys, tensors):
     h+=b'\0'*(-len(h)%32)
     open(path,'wb').write(h+data)
 f32=lambda x: struct.unpack('<f',struct.pack('<f',x))[0]
-def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff):
+def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff, plain=False):
     R=random.Random(seed); T={}
     def t(n,*dims,scale=None,mean=0.0):
         c=1
@@ -69,6 +70,7 @@ def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff):
             t(p+'ffn_norm.weight',d,scale=.1,mean=1); t(p+'ffn_gate.weight',d,ff); t(p+'ffn_up.weight',d,ff); t(p+'ffn_down.weight',ff,d)
     keys={'context_length':512,'embedding_length':d,'block_count':blocks,'feed_forward_length':ff,'attention.head_count':H if attn else 0,
       'attention.layer_norm_rms_epsilon':1e-5,'ssm.conv_kernel':K,'ssm.inner_size':inner,'ssm.state_size':N,'ssm.time_step_rank':rank}
+    if plain: keys['ssm.dt_b_c_rms']=True  # FalconMamba: norms without weights, with an epsilon of their own
     if attn: keys['attention.head_count_kv']=[Hk if i in attn else 0 for i in range(blocks)]
     eps=f32(1e-5)
     W={n:v for n,(dm,v) in T.items()}
@@ -76,6 +78,7 @@ def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff):
         w=W[n]; c=len(x); return [sum(w[r*c+k]*x[k] for k in range(c)) for r in range(len(w)//c)]
     def rms(x,w):
         s=1/math.sqrt(sum(v*v for v in x)/len(x)+eps); return [v*s*u for v,u in zip(x,w)]
+    unit=lambda x: [v/math.sqrt(sum(u*u for u in x)/len(x)+1e-6) for v in x]
     silu=lambda v:v/(1+math.exp(-v))
     def run(tokens):
         win=[[[0.0]*inner for _ in range(K-1)] for _ in range(blocks)]; st=[[[0.0]*N for _ in range(inner)] for _ in range(blocks)]
@@ -101,6 +104,7 @@ def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff):
                     db=mat(p+'ssm_x.weight',c); dt=db[:rank]; B=db[rank:rank+N]; C=db[rank+N:]
                     if arch=='jamba':
                         dt=rms(dt,W[p+'ssm_dt_norm.weight']); B=rms(B,W[p+'ssm_b_norm.weight']); C=rms(C,W[p+'ssm_c_norm.weight'])
+                    if plain: dt,B,C=unit(dt),unit(B),unit(C)
                     dt=mat(p+'ssm_dt.weight',dt)
                     y=[]
                     for ch in range(inner):
@@ -127,7 +131,8 @@ def model(name, arch, seed, d, inner, N, K, rank, blocks, attn, H, Hk, ff):
     wr(name+'.long.truth.f32',[v for k in P for v in ll[k]])
     return {'file':name+'.gguf','sequences':[{'tokens':seq,'truth':name+'.seq.truth.f32','states':[{'after_tokens':20,'file':name+'.state20.f32'},{'after_tokens':40,'file':name+'.state40.f32'}]}],
       'long':{'tokens':long,'positions':P,'truth':name+'.long.truth.f32'}}
-out={'mamba':model('mamba','mamba',1,20,36,10,4,3,2,[],0,0,0),'jamba':model('jamba','jamba',2,24,40,8,4,3,3,[1],4,2,28)}
+out={'mamba':model('mamba','mamba',1,20,36,10,4,3,2,[],0,0,0),'jamba':model('jamba','jamba',2,24,40,8,4,3,3,[1],4,2,28),
+  'falcon-mamba':model('falcon-mamba','mamba',3,24,44,9,4,5,2,[],0,0,0,plain=True)}
 p=sys.argv[2]+'/cases.json'
 c=json.load(open(p)) if os.path.exists(p) else {'models':{}}
 c['models'].update(out); json.dump(c,open(p,'w'))
