@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,22 +14,17 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "loaders/config_keys.h"
+#include "loaders/rope_config.h"
 #include "loaders/utf8.h"
+#include "loaders/window_config.h"
 
 namespace weft {
 namespace {
 
-constexpr uint64_t kMaxDimension = uint64_t{1} << 24;
-constexpr uint64_t kMaxContext = uint64_t{1} << 40;
-constexpr uint64_t kMaxWindow = uint64_t{1} << 31;  // no context is as long
 constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
 constexpr uint64_t kMaxExperts = 1024;
 constexpr uint64_t kMaxLabels = 1 << 16;
-// A number between these has an inverse that is finite too.
-constexpr double kMinPositive = 1e-30;
-constexpr double kMaxPositive = 1e30;
-// Beyond it, more than the longest context would be one original token.
-constexpr double kMaxYarnFactor = 1 << 20;
 constexpr char kArchitecture[] = "general.architecture";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 
@@ -80,15 +74,6 @@ constexpr absl::string_view kChangesNothing[] = {
     "vocab_size",
 };
 
-// Files by other converters have other names for these.
-struct OtherName {
-  absl::string_view name, other;
-};
-constexpr OtherName kOtherNames[] = {
-    {"rope.freq_base", "rope.global.freq_base"},
-    {"rope.freq_base_swa", "rope.local.freq_base"},
-};
-
 // What begins the names of keys about parts that texts do not pass through.
 constexpr absl::string_view kOtherParts[] = {"vision.", "mm.", "audio.",
                                              "clip."};
@@ -97,21 +82,21 @@ class ConfigReader {
  public:
   ConfigReader(const GgufFile& file, const ModelTraits& traits,
                std::string architecture)
-      : file_(file), traits_(traits) {
+      : file_(file), traits_(traits), keys_(file, traits, architecture) {
     config_.architecture = std::move(architecture);
   }
 
   absl::StatusOr<ModelConfig> Run() {
+    WEFT_RETURN_IF_ERROR(keys_.CheckOtherNames());
     for (auto step :
          {&ConfigReader::ReadName, &ConfigReader::ReadSuggestedSampling,
-          &ConfigReader::CheckOtherNames, &ConfigReader::RefuseUnhandled,
-          &ConfigReader::ReadDimensions, &ConfigReader::ReadHeads,
-          &ConfigReader::ReadRecurrentBlocks, &ConfigReader::ReadContext,
-          &ConfigReader::ReadWindows, &ConfigReader::ReadHeadsOfWindows,
-          &ConfigReader::ReadEpsilon, &ConfigReader::ReadRope,
-          &ConfigReader::ReadExperts, &ConfigReader::ReadEncoder,
-          &ConfigReader::ReadOwnKeys, &ConfigReader::ReadVocabularySize,
-          &ConfigReader::ReadNextTokenBlocks, &ConfigReader::WarnOfUnread}) {
+          &ConfigReader::RefuseUnhandled, &ConfigReader::ReadDimensions,
+          &ConfigReader::ReadHeads, &ConfigReader::ReadRecurrentBlocks,
+          &ConfigReader::ReadContext, &ConfigReader::ReadEpsilon,
+          &ConfigReader::ReadRope, &ConfigReader::ReadExperts,
+          &ConfigReader::ReadEncoder, &ConfigReader::ReadOwnKeys,
+          &ConfigReader::ReadVocabularySize, &ConfigReader::ReadNextTokenBlocks,
+          &ConfigReader::WarnOfUnread}) {
       const absl::Status status = (this->*step)();
       if (!status.ok()) return status;
     }
@@ -119,23 +104,6 @@ class ConfigReader {
   }
 
  private:
-  // The full name of a key that is about to be read: the other one, where the
-  // file has that.
-  std::string Key(absl::string_view name) const {
-    const std::string key = absl::StrCat(config_.architecture, ".", name);
-    read_.insert(key);
-    for (const OtherName& row : kOtherNames) {
-      if (row.name != name) continue;
-      std::string other = absl::StrCat(config_.architecture, ".", row.other);
-      read_.insert(other);
-      if (file_.FindValue(key) == nullptr &&
-          file_.FindValue(other) != nullptr) {
-        return other;
-      }
-    }
-    return key;
-  }
-
   absl::Status ReadSuggestedSampling() {
     for (const GgufKeyValue& entry : file_.metadata()) {
       absl::string_view name = entry.key;
@@ -152,26 +120,8 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  absl::Status CheckOtherNames() {
-    for (const OtherName& row : kOtherNames) {
-      const std::string key = absl::StrCat(config_.architecture, ".", row.name);
-      const std::string other =
-          absl::StrCat(config_.architecture, ".", row.other);
-      const GgufValue* first = file_.FindValue(key);
-      const GgufValue* second = file_.FindValue(other);
-      if (first != nullptr && second != nullptr &&
-          first->Print() != second->Print()) {
-        return file_.BadValue(
-            other, second->Print(),
-            absl::StrCat("what ", key, " says, ", first->Print(),
-                         ": they are names for one thing"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status WarnOfUnread() {
-    for (absl::string_view name : kChangesNothing) Key(name);
+    for (absl::string_view name : kChangesNothing) keys_.Key(name);
     constexpr size_t kMostNamed = 8;
     std::vector<std::string> unread;
     size_t more = 0;
@@ -179,7 +129,7 @@ class ConfigReader {
     for (const GgufKeyValue& entry : file_.metadata()) {
       absl::string_view name = entry.key;
       if (!absl::ConsumePrefix(&name, config_.architecture) ||
-          !absl::ConsumePrefix(&name, ".") || read_.contains(entry.key)) {
+          !absl::ConsumePrefix(&name, ".") || keys_.WasRead(entry.key)) {
         continue;
       }
       if (std::any_of(std::begin(kOtherParts), std::end(kOtherParts),
@@ -210,13 +160,6 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  bool Handles(absl::string_view name) const {
-    return std::find(traits_.handled_keys.begin(), traits_.handled_keys.end(),
-                     name) != traits_.handled_keys.end() ||
-           std::any_of(traits_.keys.begin(), traits_.keys.end(),
-                       [&](const ModelKey& key) { return key.name == name; });
-  }
-
   absl::Status ReadName() {
     auto name = file_.OptionalString("general.name");
     if (!name.ok()) return name.status();
@@ -230,9 +173,9 @@ class ConfigReader {
 
   absl::Status RefuseUnhandled() {
     for (const ChangesResult& row : kChangesResult) {
-      const std::string key = Key(row.key);
+      const std::string key = keys_.Key(row.key);
       const GgufValue* value = file_.FindValue(key);
-      if (value == nullptr || Handles(row.key)) continue;
+      if (value == nullptr || keys_.Handles(row.key)) continue;
       std::optional<double> number = value->ToDouble();
       if (const auto flag = value->ToBool(); flag.has_value()) number = *flag;
       if (number == row.neutral || number == row.also_neutral) continue;
@@ -248,43 +191,17 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  // An integer from `min` to `max`.
-  absl::StatusOr<std::optional<int64_t>> OptionalInRange(absl::string_view name,
-                                                         uint64_t min,
-                                                         uint64_t max) const {
-    const std::string key = Key(name);
-    WEFT_ASSIGN_OR_RETURN(std::optional<uint64_t> number,
-                          file_.OptionalUint(key));
-    if (!number.has_value()) return std::optional<int64_t>();
-    if (*number < min || *number > max) {
-      return file_.BadValue(key, absl::StrCat(*number),
-                            absl::StrCat(min, " to ", max));
-    }
-    return std::optional<int64_t>(static_cast<int64_t>(*number));
-  }
-
-  absl::Status InRange(absl::string_view name, uint64_t min, uint64_t max,
-                       int64_t* out) const {
-    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> value,
-                          OptionalInRange(name, min, max));
-    if (!value.has_value()) {
-      return file_.MissingKey(Key(name), absl::StrCat(min, " to ", max));
-    }
-    *out = *value;
-    return absl::OkStatus();
-  }
-
   // The same of each block: the file has one number for all, or an array of
   // one per block. `otherwise` where it has neither; 0: it must.
   absl::Status PerBlockInRange(absl::string_view name, uint64_t min,
                                uint64_t max, int64_t otherwise,
                                int64_t ModelConfig::PerBlock::*field,
                                int64_t* largest) {
-    const std::string key = Key(name);
+    const std::string key = keys_.Key(name);
     const GgufValue* value = file_.FindValue(key);
     if (value == nullptr || !value->is_array()) {
       WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> read,
-                            OptionalInRange(name, min, max));
+                            keys_.OptionalInRange(name, min, max));
       if (!read.has_value() && otherwise == 0) {
         return file_.MissingKey(key, absl::StrCat(min, " to ", max));
       }
@@ -294,7 +211,8 @@ class ConfigReader {
       return absl::OkStatus();
     }
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> numbers, file_.GetInts(key));
-    WEFT_RETURN_IF_ERROR(CheckOnePerBlock(key, numbers.size()));
+    WEFT_RETURN_IF_ERROR(
+        keys_.CheckOnePerBlock(key, numbers.size(), config_.block_count));
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] < static_cast<int64_t>(min) ||
           numbers[i] > static_cast<int64_t>(max)) {
@@ -307,25 +225,16 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  absl::Status CheckOnePerBlock(const std::string& key, size_t count) const {
-    if (static_cast<int64_t>(count) == config_.block_count) {
-      return absl::OkStatus();
-    }
-    return file_.BadValue(key, absl::StrCat("an array of ", count),
-                          absl::StrCat("one number, or one per block (",
-                                       config_.block_count, ")"));
-  }
-
   absl::Status ReadDimensions() {
-    WEFT_RETURN_IF_ERROR(InRange("embedding_length", 1, kMaxDimension,
-                                 &config_.embedding_length));
+    WEFT_RETURN_IF_ERROR(keys_.InRange("embedding_length", 1, kMaxDimension,
+                                       &config_.embedding_length));
     // Every block has tensors, so this bounds loops over blocks by the file.
     uint64_t max_blocks = kMaxBlocks;
     if (!file_.tensors().empty()) {
       max_blocks = std::min<uint64_t>(max_blocks, file_.tensors().size());
     }
     WEFT_RETURN_IF_ERROR(
-        InRange("block_count", 1, max_blocks, &config_.block_count));
+        keys_.InRange("block_count", 1, max_blocks, &config_.block_count));
     config_.blocks.resize(config_.block_count);
     const uint64_t least = traits_.blocks_without_feed_forward ? 0 : 1;
     return PerBlockInRange("feed_forward_length", least, kMaxDimension, 0,
@@ -340,7 +249,7 @@ class ConfigReader {
     WEFT_RETURN_IF_ERROR(PerBlockInRange(kHeads, least, kMaxDimension, 0,
                                          &ModelConfig::PerBlock::head_count,
                                          &config_.head_count));
-    if (file_.FindValue(Key(kHeadsKv)) == nullptr) {
+    if (file_.FindValue(keys_.Key(kHeadsKv)) == nullptr) {
       for (auto& block : config_.blocks) block.head_count_kv = block.head_count;
       config_.head_count_kv = config_.head_count;
     } else {
@@ -353,9 +262,10 @@ class ConfigReader {
           block.head_count % block.head_count_kv == 0) {
         continue;
       }
-      return file_.BadValue(Key(kHeadsKv), absl::StrCat(block.head_count_kv),
-                            absl::StrCat("a divisor of ", Key(kHeads), " (",
-                                         block.head_count, ")"));
+      return file_.BadValue(keys_.Key(kHeadsKv),
+                            absl::StrCat(block.head_count_kv),
+                            absl::StrCat("a divisor of ", keys_.Key(kHeads),
+                                         " (", block.head_count, ")"));
     }
     WEFT_RETURN_IF_ERROR(
         HeadLength("attention.key_length", &config_.key_length));
@@ -368,26 +278,8 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  // Blocks with a window may have heads of another length.
-  absl::Status ReadHeadsOfWindows() {
-    if (config_.sliding_blocks.empty()) return absl::OkStatus();
-    WEFT_ASSIGN_OR_RETURN(
-        const std::optional<int64_t> keys,
-        OptionalInRange("attention.key_length_swa", 1, kMaxDimension));
-    WEFT_ASSIGN_OR_RETURN(
-        const std::optional<int64_t> values,
-        OptionalInRange("attention.value_length_swa", 1, kMaxDimension));
-    for (int64_t i = 0; i < config_.block_count; ++i) {
-      if (!config_.sliding_blocks[i]) continue;
-      ModelConfig::PerBlock& block = config_.blocks[i];
-      block.key_length = keys.value_or(block.key_length);
-      block.value_length = values.value_or(block.value_length);
-    }
-    return absl::OkStatus();
-  }
-
   absl::Status HeadLength(absl::string_view name, int64_t* out) const {
-    auto length = OptionalInRange(name, 1, kMaxDimension);
+    auto length = keys_.OptionalInRange(name, 1, kMaxDimension);
     if (!length.ok()) return length.status();
     if (length->has_value()) {
       *out = **length;
@@ -397,98 +289,39 @@ class ConfigReader {
     if (config_.head_count == 0) return absl::OkStatus();
     if (config_.embedding_length % config_.head_count != 0) {
       return file_.BadValue(
-          Key("attention.head_count"), absl::StrCat(config_.head_count),
-          absl::StrCat("a divisor of ", Key("embedding_length"), " (",
-                       config_.embedding_length, "), or a key ", Key(name)));
+          keys_.Key("attention.head_count"), absl::StrCat(config_.head_count),
+          absl::StrCat("a divisor of ", keys_.Key("embedding_length"), " (",
+                       config_.embedding_length, "), or a key ",
+                       keys_.Key(name)));
     }
     *out = config_.embedding_length / config_.head_count;
     return absl::OkStatus();
   }
 
-  absl::Status ReadContext() {
-    constexpr char kWindow[] = "attention.sliding_window";
-    WEFT_RETURN_IF_ERROR(InRange("context_length", 1, kMaxContext,
-                                 &config_.trained_context_length));
-    config_.context_length = config_.trained_context_length;
-    // Converters write 0 for "none", or what no text reaches.
-    WEFT_ASSIGN_OR_RETURN(std::optional<uint64_t> window,
-                          file_.OptionalUint(Key(kWindow)));
-    if (!window.has_value() && traits_.default_window != nullptr) {
-      window = static_cast<uint64_t>(traits_.default_window(config_));
-    }
-    uint64_t tokens = window.value_or(0);
-    if (traits_.window_to_both_sides && tokens > 0) tokens = tokens / 2 + 1;
-    if (Handles(kWindow) && tokens > 0) {
-      config_.sliding_blocks.assign(config_.block_count, true);
-    }
-    if (tokens < kMaxWindow &&
-        tokens < static_cast<uint64_t>(config_.trained_context_length)) {
-      config_.sliding_window = static_cast<int64_t>(tokens);
-    }
-    if (config_.sliding_window > 0 && !Handles(kWindow)) {
-      config_.context_length =
-          std::min(config_.context_length, config_.sliding_window);
-    }
-    return absl::OkStatus();
-  }
-
-  // Which blocks have the window: as the file says, by a number (the last of
-  // every so many has none; 0: all have it) or an array (true: it has), else as
-  // the family does.
-  absl::Status ReadWindows() {
-    if (config_.sliding_blocks.empty()) return absl::OkStatus();
-    const std::string key = Key("attention.sliding_window_pattern");
-    uint64_t period = traits_.window_period;
-    if (const GgufValue* value = file_.FindValue(key)) {
-      if (value->is_array()) return ReadWindowArray(key, *value);
-      WEFT_ASSIGN_OR_RETURN(period, file_.GetUint(key));
-    }
-    if (period == 0) return absl::OkStatus();
-    for (int64_t block = 0; block < config_.block_count; ++block) {
-      config_.sliding_blocks[block] =
-          block % period != (traits_.first_sees_all ? 0 : period - 1);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadWindowArray(const std::string& key, const GgufValue& array) {
-    return ReadFlags(key, array, &config_.sliding_blocks);
-  }
-
   absl::Status ReadRecurrentBlocks() {
     if (!traits_.blocks_without_attention) return absl::OkStatus();
-    const std::string key = Key("attention.recurrent_layers");
+    const std::string key = keys_.Key("attention.recurrent_layers");
     const GgufValue* value = file_.FindValue(key);
     if (value == nullptr) return absl::OkStatus();
     if (!value->is_array()) {
       return file_.BadValue(key, value->Print(), "an array, one per block");
     }
     config_.recurrent_blocks.resize(config_.block_count);
-    return ReadFlags(key, *value, &config_.recurrent_blocks);
+    return keys_.ReadFlags(key, *value, &config_.recurrent_blocks);
   }
 
-  // An array of true or false, one for each block.
-  absl::Status ReadFlags(const std::string& key, const GgufValue& array,
-                         std::vector<bool>* flags) const {
-    WEFT_RETURN_IF_ERROR(CheckOnePerBlock(key, array.count()));
-    int64_t block = 0;
-    bool good = true;
-    array.ForEach([&](const GgufValue& element) {
-      std::optional<bool> slides = element.ToBool();
-      const std::optional<int64_t> number = element.ToInt();
-      if (number == 0 || number == 1) slides = *number == 1;
-      good = slides.has_value();
-      if (good) (*flags)[block++] = *slides;
-      return good;
-    });
-    if (good) return absl::OkStatus();
-    return file_.BadValue(key, array.Print(), "true or false for each block");
+  absl::Status ReadContext() {
+    return ReadContextAndWindows(file_, traits_, keys_, &config_);
+  }
+
+  absl::Status ReadRope() {
+    return weft::ReadRope(file_, traits_, keys_, &config_);
   }
 
   absl::Status ReadEpsilon() {
-    const std::string key = Key(traits_.norm == ModelTraits::Norm::kRms
-                                    ? "attention.layer_norm_rms_epsilon"
-                                    : "attention.layer_norm_epsilon");
+    const std::string key = keys_.Key(traits_.norm == ModelTraits::Norm::kRms
+                                          ? "attention.layer_norm_rms_epsilon"
+                                          : "attention.layer_norm_epsilon");
     double epsilon = traits_.default_epsilon;
     if (epsilon == 0 || file_.FindValue(key) != nullptr) {
       WEFT_ASSIGN_OR_RETURN(epsilon, file_.GetFloat(key));
@@ -504,245 +337,27 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadRope() {
-    if (!traits_.rope) return absl::OkStatus();
-    constexpr char kDimensions[] = "rope.dimension_count";
-    auto dimensions = OptionalInRange(kDimensions, 2, config_.key_length);
-    if (!dimensions.ok()) return dimensions.status();
-    config_.rope_dimension_count = dimensions->value_or(config_.key_length);
-    if (config_.rope_dimension_count % 2 != 0) {
-      return file_.BadValue(
-          Key(dimensions->has_value() ? kDimensions : "attention.key_length"),
-          absl::StrCat(config_.rope_dimension_count),
-          "an even number, since RoPE turns pairs");
-    }
-    constexpr char kBase[] = "rope.freq_base";
-    auto base = OptionalPositive(kBase, /*zero_is_absent=*/false);
-    if (!base.ok()) return base.status();
-    config_.rope_freq_base =
-        base->value_or(static_cast<float>(traits_.default_freq_base));
-    // Up to 1, later pairs would turn no slower than the first.
-    if (!(config_.rope_freq_base > 1)) {
-      return file_.BadValue(Key(kBase), absl::StrCat(config_.rope_freq_base),
-                            "a number above 1");
-    }
-    WEFT_RETURN_IF_ERROR(CheckRopeSections());
-    WEFT_RETURN_IF_ERROR(ReadRopeSections());
-    return ReadRopeScaling();
-  }
-
-  // Of rotation by three coordinates, which are the same in a text: pair i
-  // turns by the one that i % 3 says, as far as that one's section goes
-  // (transformers, Qwen3-VL's interleaved M-RoPE). Where a pair is in no
-  // section it would not turn.
-  absl::Status CheckRopeSections() const {
-    constexpr char kSections[] = "rope.dimension_sections";
-    if (!Handles(kSections)) return absl::OkStatus();
-    const std::string key = Key(kSections);
-    const GgufValue* value = file_.FindValue(key);
-    if (value == nullptr) return absl::OkStatus();
-    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> sections, file_.GetInts(key));
-    int64_t total = 0;
-    bool good = sections.size() >= 3 && sections.size() <= 4;
-    for (int64_t section : sections) {
-      good = good && section >= 0 &&
-             section <= static_cast<int64_t>(kMaxDimension);
-      total += good ? section : 0;
-    }
-    good = good && total > 0;
-    for (int64_t pair = 0; good && pair < config_.rope_dimension_count / 2;
-         ++pair) {
-      const int64_t i = pair % total;
-      good = i < 3 * sections[i % 3];
-    }
-    if (good) return absl::OkStatus();
-    return file_.BadValue(key, value->Print(),
-                          "sections that all pairs belong to: others are not "
-                          "supported");
-  }
-
-  absl::Status ReadRopeSections() {
-    const std::string key = Key("rope.dimension_sections");
-    if (file_.FindValue(key) == nullptr) return absl::OkStatus();
-    WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> sections,
-                          file_.GetInts(key));
-    config_.rope_sections =
-        std::any_of(sections.begin(), sections.end(),
-                    [](int64_t pairs) { return pairs > 0; });
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadRopeScaling() {
-    const std::string type_key = Key("rope.scaling.type");
-    config_.says_rope_scaling =
-        file_.FindValue(type_key) != nullptr ||
-        file_.FindValue(Key("rope.scaling.factor")) != nullptr ||
-        file_.FindValue(Key("rope.scale_linear")) != nullptr;
-    auto type = file_.OptionalString(type_key);
-    if (!type.ok()) return type.status();
-    // A factor without a type is linear, as files of 2023 have it. Longrope
-    // has its factors in tensors.
-    const std::string name = type->value_or("linear");
-    if (name != "linear" && name != "none" && name != "yarn" &&
-        name != "longrope") {
-      return file_.BadValue(type_key, QuoteForMessage(name),
-                            "'linear', 'yarn', 'longrope' or 'none': other "
-                            "kinds of RoPE scaling are not supported");
-    }
-    config_.longrope = name == "longrope";
-    if (config_.longrope && !traits_.longrope) {
-      return file_.BadValue(type_key, QuoteForMessage(name),
-                            "'linear', 'yarn' or 'none': this architecture "
-                            "has no place for the factors of longrope");
-    }
-    for (absl::string_view factor_name :
-         {"rope.scaling.factor", "rope.scale_linear"}) {
-      auto factor = OptionalPositive(factor_name, /*zero_is_absent=*/true);
-      if (!factor.ok()) return factor.status();
-      if (!factor->has_value()) continue;
-      if (name == "yarn" && !(**factor >= 1 && **factor <= kMaxYarnFactor)) {
-        return file_.BadValue(
-            Key(factor_name), absl::StrCat(**factor),
-            absl::StrCat("a number from 1 to ", kMaxYarnFactor));
-      }
-      if (name == "linear" || name == "yarn") {
-        config_.rope_position_scale = 1.0f / **factor;
-      }
-      break;
-    }
-    auto original =
-        OptionalInRange("rope.scaling.original_context_length", 0, kMaxContext);
-    if (!original.ok()) return original.status();
-    config_.original_context_length = original->value_or(0);
-    for (absl::string_view magnitude_name :
-         {"rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor"}) {
-      auto magnitude =
-          OptionalPositive(magnitude_name, /*zero_is_absent=*/true);
-      if (!magnitude.ok()) return magnitude.status();
-      config_.rope_magnitude *= magnitude->value_or(1.0f);
-      // Each is in range, their product need not be.
-      if (!(config_.rope_magnitude >= kMinPositive &&
-            config_.rope_magnitude <= kMaxPositive)) {
-        return file_.BadValue(Key(magnitude_name),
-                              absl::StrCat(magnitude->value_or(1.0f)),
-                              absl::StrCat("a number nearer to 1: with ",
-                                           Key("rope.scaling.attn_factor"),
-                                           " it is out of range"));
-      }
-    }
-    const absl::Status status = RefuseExtrapolation(name == "yarn");
-    if (!status.ok()) return status;
-    return name == "yarn" ? SetYarn() : absl::OkStatus();
-  }
-
-  // How much of the ramp there is: all of it with YaRN, nothing without, and
-  // below 0 for that default.
-  absl::Status RefuseExtrapolation(bool yarn) const {
-    const std::string key = Key("rope.scaling.yarn_ext_factor");
-    auto mix = file_.OptionalFloat(key);
-    if (!mix.ok()) return mix.status();
-    const double usual = yarn ? 1 : 0;
-    if (!mix->has_value() || **mix < 0 || **mix == usual) {
-      return absl::OkStatus();
-    }
-    return file_.BadValue(key, absl::StrCat(**mix),
-                          absl::StrCat(usual, ": others are not supported"));
-  }
-
-  // The ramp between `fast` turns and `slow` within the original context, and
-  // the paper's fit for the size of what is rotated.
-  absl::Status SetYarn() {
-    constexpr double kTurn = 2 * 3.14159265358979323846;
-    constexpr char kFast[] = "rope.scaling.yarn_beta_fast";
-    constexpr char kSlow[] = "rope.scaling.yarn_beta_slow";
-    auto fast = OptionalPositive(kFast, /*zero_is_absent=*/false);
-    if (!fast.ok()) return fast.status();
-    auto slow = OptionalPositive(kSlow, /*zero_is_absent=*/false);
-    if (!slow.ok()) return slow.status();
-    const double fast_turns = fast->value_or(32.0f);
-    const double slow_turns = slow->value_or(1.0f);
-    if (slow_turns > fast_turns) {
-      return file_.BadValue(
-          Key(slow->has_value() ? kSlow : kFast),
-          absl::StrCat(slow->has_value() ? slow_turns : fast_turns),
-          absl::StrCat(Key(kSlow), " (", slow_turns, ") to be at most ",
-                       Key(kFast), " (", fast_turns, ")"));
-    }
-    if (config_.original_context_length == 0) {
-      config_.original_context_length = config_.trained_context_length;
-    }
-    const double dims = static_cast<double>(config_.rope_dimension_count);
-    const auto pair_that_turns = [&](double times) {
-      const double original =
-          static_cast<double>(config_.original_context_length);
-      return dims * std::log(original / (times * kTurn)) /
-             (2 * std::log(static_cast<double>(config_.rope_freq_base)));
-    };
-    config_.rope_ramp.begin =
-        std::max(0.0, std::floor(pair_that_turns(fast_turns)));
-    config_.rope_ramp.end =
-        std::max(config_.rope_ramp.begin + 0.001,
-                 std::min(dims - 1, std::ceil(pair_that_turns(slow_turns))));
-    // Files that give a multiplier had their scores scaled by it in training:
-    // what is left of the fit is a ratio (DeepSeek-V2, arXiv:2405.04434, and
-    // transformers' mscale over mscale_all_dim, the first of which is 1).
-    constexpr char kMultiplier[] = "rope.scaling.yarn_log_multiplier";
-    WEFT_ASSIGN_OR_RETURN(std::optional<float> multiplier,
-                          OptionalPositive(kMultiplier, true));
-    const double log_factor =
-        -std::log(static_cast<double>(config_.rope_position_scale));
-    if (traits_.yarn_scales_scores) {
-      const double size = 1 + multiplier.value_or(0) * log_factor;
-      config_.rope_score_factor = size * size;
-      if (config_.rope_score_factor <= kMaxPositive) return absl::OkStatus();
-      return file_.BadValue(Key(kMultiplier), absl::StrCat(*multiplier),
-                            "a number nearer to 1");
-    }
-    config_.rope_magnitude *=
-        static_cast<float>((1 + 0.1 * log_factor) /
-                           (1 + 0.1 * multiplier.value_or(0) * log_factor));
-    if (!(config_.rope_magnitude >= kMinPositive)) {
-      return file_.BadValue(Key(kMultiplier), absl::StrCat(*multiplier),
-                            "a number nearer to 1");
-    }
-    return absl::OkStatus();
-  }
-
-  // A number above 0 whose inverse is finite too.
-  absl::StatusOr<std::optional<float>> OptionalPositive(
-      absl::string_view name, bool zero_is_absent) const {
-    const std::string key = Key(name);
-    auto value = file_.OptionalFloat(key);
-    if (!value.ok()) return value.status();
-    if (!value->has_value() || (zero_is_absent && **value == 0)) {
-      return std::optional<float>();
-    }
-    if (!(**value >= kMinPositive && **value <= kMaxPositive)) {
-      return file_.BadValue(key, absl::StrCat(**value),
-                            "a number above 0, not infinite");
-    }
-    return std::optional<float>(static_cast<float>(**value));
-  }
-
   absl::Status ReadExperts() {
-    auto count = OptionalInRange("expert_count", 0, kMaxExperts);
+    auto count = keys_.OptionalInRange("expert_count", 0, kMaxExperts);
     if (!count.ok()) return count.status();
     config_.expert_count = count->value_or(0);
     if (config_.expert_count == 0) return absl::OkStatus();
-    WEFT_RETURN_IF_ERROR(InRange("expert_used_count", 1, config_.expert_count,
-                                 &config_.expert_used_count));
-    auto own = OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
+    WEFT_RETURN_IF_ERROR(keys_.InRange("expert_used_count", 1,
+                                       config_.expert_count,
+                                       &config_.expert_used_count));
+    auto own =
+        keys_.OptionalInRange("expert_feed_forward_length", 1, kMaxDimension);
     if (!own.ok()) return own.status();
     config_.expert_feed_forward_length =
         own->value_or(traits_.experts_share_length
                           ? std::max<int64_t>(1, config_.feed_forward_length /
                                                      config_.expert_used_count)
                           : config_.feed_forward_length);
-    auto shared =
-        OptionalInRange("expert_shared_feed_forward_length", 0, kMaxDimension);
+    auto shared = keys_.OptionalInRange("expert_shared_feed_forward_length", 0,
+                                        kMaxDimension);
     if (!shared.ok()) return shared.status();
     config_.shared_feed_forward_length = shared->value_or(0);
-    const std::string key = Key("expert_weights_norm");
+    const std::string key = keys_.Key("expert_weights_norm");
     if (const GgufValue* value = file_.FindValue(key)) {
       config_.expert_weights_norm = value->ToBool();
       const std::optional<int64_t> number = value->ToInt();
@@ -759,35 +374,36 @@ class ConfigReader {
 
   absl::Status ReadRouter() {
     WEFT_ASSIGN_OR_RETURN(std::optional<float> scale,
-                          OptionalPositive("expert_weights_scale", true));
+                          keys_.OptionalPositive("expert_weights_scale", true));
     config_.expert_weights_scale = scale.value_or(1.0f);
     WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> gating,
-                          OptionalInRange("expert_gating_func", 0, 3));
+                          keys_.OptionalInRange("expert_gating_func", 0, 3));
     config_.expert_gating =
         static_cast<ModelConfig::Gating>(gating.value_or(0));
     constexpr char kGroups[] = "expert_group_count";
-    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> groups,
-                          OptionalInRange(kGroups, 0, config_.expert_count));
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<int64_t> groups,
+        keys_.OptionalInRange(kGroups, 0, config_.expert_count));
     config_.expert_group_count = std::max<int64_t>(1, groups.value_or(1));
     if (config_.expert_count % config_.expert_group_count != 0) {
-      return file_.BadValue(Key(kGroups),
-                            absl::StrCat(config_.expert_group_count),
-                            absl::StrCat("a divisor of ", Key("expert_count"),
-                                         " (", config_.expert_count, ")"));
+      return file_.BadValue(
+          keys_.Key(kGroups), absl::StrCat(config_.expert_group_count),
+          absl::StrCat("a divisor of ", keys_.Key("expert_count"), " (",
+                       config_.expert_count, ")"));
     }
     constexpr char kUsed[] = "expert_group_used_count";
     WEFT_ASSIGN_OR_RETURN(
         std::optional<int64_t> used,
-        OptionalInRange(kUsed, 0, config_.expert_group_count));
+        keys_.OptionalInRange(kUsed, 0, config_.expert_group_count));
     config_.expert_group_used_count =
         used.value_or(0) > 0 ? *used : config_.expert_group_count;
     if (config_.expert_used_count > config_.expert_count /
                                         config_.expert_group_count *
                                         config_.expert_group_used_count) {
       return file_.BadValue(
-          Key(kUsed), absl::StrCat(config_.expert_group_used_count),
-          absl::StrCat("groups that have ", Key("expert_used_count"), " (",
-                       config_.expert_used_count, ") experts"));
+          keys_.Key(kUsed), absl::StrCat(config_.expert_group_used_count),
+          absl::StrCat("groups that have ", keys_.Key("expert_used_count"),
+                       " (", config_.expert_used_count, ") experts"));
     }
     return absl::OkStatus();
   }
@@ -795,22 +411,22 @@ class ConfigReader {
   absl::Status ReadBlocksWithExperts() {
     WEFT_ASSIGN_OR_RETURN(
         std::optional<int64_t> shared,
-        OptionalInRange("expert_shared_count", 0, kMaxExperts));
+        keys_.OptionalInRange("expert_shared_count", 0, kMaxExperts));
     config_.expert_shared_count = shared.value_or(0);
-    WEFT_ASSIGN_OR_RETURN(
-        std::optional<int64_t> dense,
-        OptionalInRange("leading_dense_block_count", 0, config_.block_count));
+    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> dense,
+                          keys_.OptionalInRange("leading_dense_block_count", 0,
+                                                config_.block_count));
     config_.leading_dense_block_count = dense.value_or(0);
     WEFT_ASSIGN_OR_RETURN(
         std::optional<int64_t> interval,
-        OptionalInRange("interleave_moe_layer_step", 0, kMaxBlocks));
+        keys_.OptionalInRange("interleave_moe_layer_step", 0, kMaxBlocks));
     config_.expert_interval = std::max<int64_t>(1, interval.value_or(1));
     return absl::OkStatus();
   }
 
   absl::Status ReadEncoder() {
     config_.encoder = traits_.encoder;
-    const std::string causal_key = Key("attention.causal");
+    const std::string causal_key = keys_.Key("attention.causal");
     auto causal = file_.OptionalBool(causal_key);
     if (!causal.ok()) return causal.status();
     if (causal->value_or(!config_.encoder) == config_.encoder) {
@@ -818,7 +434,7 @@ class ConfigReader {
                             config_.encoder ? "false" : "true");
     }
     constexpr char kPooling[] = "pooling_type";
-    auto pooling = OptionalInRange(kPooling, 0, 4);
+    auto pooling = keys_.OptionalInRange(kPooling, 0, 4);
     if (!pooling.ok()) return pooling.status();
     const int64_t kind = pooling->value_or(0);
     config_.ranks = kind == kRanks;
@@ -829,15 +445,15 @@ class ConfigReader {
     } else if (traits_.ranks) {
       config_.pooling = Pooling::kLast;
     } else {
-      return file_.BadValue(Key(kPooling), absl::StrCat(kind),
+      return file_.BadValue(keys_.Key(kPooling), absl::StrCat(kind),
                             "0 (none), 1 (mean), 2 (first) or 3 (last): "
                             "ranking is not supported for this architecture");
     }
     WEFT_RETURN_IF_ERROR(ReadLabels());
     constexpr char kActivation[] = "hidden_activation";
-    if (Handles(kActivation)) {
+    if (keys_.Handles(kActivation)) {
       WEFT_ASSIGN_OR_RETURN(std::optional<std::string> activation,
-                            file_.OptionalString(Key(kActivation)));
+                            file_.OptionalString(keys_.Key(kActivation)));
       config_.hidden_activation = activation.value_or("");
     }
     auto types = file_.OptionalUint("tokenizer.ggml.token_type_count");
@@ -851,10 +467,11 @@ class ConfigReader {
   absl::Status ReadLabels() {
     if (!config_.ranks) return absl::OkStatus();
     constexpr char kLabels[] = "classifier.output_labels";
-    WEFT_ASSIGN_OR_RETURN(auto labels, file_.OptionalStrings(Key(kLabels)));
+    WEFT_ASSIGN_OR_RETURN(auto labels,
+                          file_.OptionalStrings(keys_.Key(kLabels)));
     if (!labels.has_value()) return absl::OkStatus();
     if (labels->empty() || labels->size() > kMaxLabels) {
-      return file_.BadValue(Key(kLabels),
+      return file_.BadValue(keys_.Key(kLabels),
                             absl::StrCat(labels->size(), " labels"),
                             absl::StrCat("1 to ", kMaxLabels));
     }
@@ -867,7 +484,7 @@ class ConfigReader {
 
   absl::Status ReadOwnKeys() {
     for (const ModelKey& own : traits_.keys) {
-      const std::string key = Key(own.name);
+      const std::string key = keys_.Key(own.name);
       double number = own.otherwise;
       if (own.required && file_.FindValue(key) == nullptr) {
         return file_.MissingKey(
@@ -889,10 +506,10 @@ class ConfigReader {
   }
 
   absl::Status ReadNextTokenBlocks() {
-    if (!Handles(kNextTokenBlocks)) return absl::OkStatus();
+    if (!keys_.Handles(kNextTokenBlocks)) return absl::OkStatus();
     WEFT_ASSIGN_OR_RETURN(
         std::optional<int64_t> count,
-        OptionalInRange(kNextTokenBlocks, 0, config_.block_count - 1));
+        keys_.OptionalInRange(kNextTokenBlocks, 0, config_.block_count - 1));
     config_.next_token_blocks = count.value_or(0);
     config_.block_count -= config_.next_token_blocks;
     config_.blocks.resize(config_.block_count);
@@ -914,7 +531,7 @@ class ConfigReader {
       config_.vocabulary_size = static_cast<int64_t>(tokens->count());
       return absl::OkStatus();
     }
-    auto size = OptionalInRange("vocab_size", 1, kMaxDimension);
+    auto size = keys_.OptionalInRange("vocab_size", 1, kMaxDimension);
     if (!size.ok()) return size.status();
     const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
     if (size->has_value()) {
@@ -929,8 +546,8 @@ class ConfigReader {
 
   const GgufFile& file_;
   const ModelTraits& traits_;
+  const ConfigKeys keys_;
   ModelConfig config_;
-  mutable absl::flat_hash_set<std::string> read_;  // keys, by their full names
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // The dimensions of a model to be made up by `weft synth`.
 //
-// Known by name (published models: their configuration files), or read from a
-// JSON object with the fields of ModelShape as keys, for example
+// Known by name (published_shapes.json: dimensions of published models, from
+// their configuration files, and "mixtral-small", Mixtral's proportions at
+// about a hundredth of its size), or read from a JSON object with the fields of
+// ModelShape as keys, for example
 //   {"architecture": "llama", "embedding_length": 512, "block_count": 4,
 //    "feed_forward_length": 1024, "head_count": 8, "head_count_kv": 4,
 //    "vocabulary_size": 4096, "context_length": 1024, "tied_output": true}

@@ -393,7 +393,8 @@ absl::Status Executor::Truncate(int32_t slot, int64_t tokens) {
         ": its recurrent states are not kept so far back: mark it before, or "
         "run its tokens again"));
   }
-  WEFT_RETURN_IF_ERROR(cache_->Truncate(slot, tokens));
+  WEFT_RETURN_IF_ERROR(
+      cache_->Truncate(slot, PagesForTokens(tokens) * kPageTokens));
   if (!cache_->has_slots() || tokens == cache_->position(slot)) {
     return absl::OkStatus();
   }

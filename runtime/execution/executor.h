@@ -100,8 +100,10 @@ class Executor {
 
   // The slot has run `tokens` tokens, as if those behind had never been: its
   // next row is at this position. Always where there are no states by sequence,
-  // and for 0; else see Mark. Errors, and no change: states that cannot go back
-  // so far; those of KvCache::Truncate.
+  // and for 0; else see Mark. Whole pages behind are given back; what the last
+  // one holds behind is not read, and will be written again, so whoever shares
+  // pages must not have shared that. Error, and no change: states that cannot
+  // go back so far.
   absl::Status Truncate(int32_t slot, int64_t tokens);
   // Whether the states can.
   bool CanTruncate(int32_t slot, int64_t tokens) const;

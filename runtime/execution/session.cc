@@ -107,6 +107,7 @@ absl::Status Session::Truncate(int64_t size) {
   }
   tokens_.resize(size);
   if (executor_->CanTruncate(slot_, size)) {
+    WEFT_RETURN_IF_ERROR(cache_->Truncate(slot_, size));
     return executor_->Truncate(slot_, size);
   }
   const std::vector<int32_t> kept = std::move(tokens_);

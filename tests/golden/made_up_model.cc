@@ -1,5 +1,6 @@
 #include "tests/golden/made_up_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -40,6 +41,57 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+namespace {
+
+// What each of eight sequences gives in steps of some rows of all of them is
+// what it gives by itself.
+void ExpectBitsBesideOthers(const std::string& path) {
+  constexpr int kSequences = 8;
+  EngineOptions options;
+  options.threads = 2;
+  options.sequences = kSequences;
+  const auto engine = Engine::Load(path, options);
+  ASSERT_TRUE(engine.ok()) << path << ": " << engine.status();
+  const int64_t columns = (*engine)->plan().model.output_columns();
+  const std::vector<int32_t> tokens = SomeTokens(64);
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<std::vector<float>> together(kSequences);
+  for (int i = 0; i < kSequences; ++i) {
+    texts.emplace_back(tokens.begin() + 3 * i, tokens.begin() + 25 + 5 * i);
+  }
+  for (int step = 0;; ++step) {
+    std::vector<int32_t> ids, positions, slots, rows;
+    for (int32_t i = 0; i < kSequences; ++i) {
+      const size_t done = together[i].size() / columns;
+      const size_t end = std::min(done + (i + step) % 5, texts[i].size());
+      for (size_t at = done; at < end; ++at) {
+        rows.push_back(static_cast<int32_t>(ids.size()));
+        ids.push_back(texts[i][at]);
+        positions.push_back(static_cast<int32_t>(at));
+        slots.push_back(i);
+      }
+      ASSERT_TRUE((*engine)->cache().Reserve(i, end).ok());
+    }
+    if (ids.empty()) break;
+    std::vector<float> logits(ids.size() * columns);
+    const absl::Status ran =
+        (*engine)->executor().Run({ids, positions, slots, rows, logits.data()});
+    ASSERT_TRUE(ran.ok()) << path << ": " << ran;
+    for (size_t row = 0; row < slots.size(); ++row) {
+      const float* begin = logits.data() + row * columns;
+      std::vector<float>& all = together[slots[row]];
+      all.insert(all.end(), begin, begin + columns);
+    }
+  }
+  options.sequences = 1;
+  for (int i = 0; i < kSequences; ++i) {
+    EXPECT_TRUE(SameBits(Logits(path, options, texts[i], 512), together[i]))
+        << path << " sequence " << i << " of eight";
+  }
+}
+
+}  // namespace
+
 void ExpectBitsOfTokensAlone(const std::string& path) {
   std::vector<std::string> passes;
   for (const PassEntry& pass : Pipeline()) {
@@ -56,6 +108,7 @@ void ExpectBitsOfTokensAlone(const std::string& path) {
   options.threads = 1;
   EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
       << path << " by one thread";
+  ExpectBitsBesideOthers(path);
   options.threads = 2;
   for (const std::string& pass : passes) {
     options.model.compile.disabled_passes = {pass};

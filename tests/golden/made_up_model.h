@@ -20,8 +20,9 @@ std::vector<float> Logits(const std::string& path, const EngineOptions& options,
 // False where there are none.
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
 
-// Logits have the same bits in chunks of 1, 7 and 512, by 1 thread and 2, and
-// without each pass that keeps bits, and without all of them.
+// Logits have the same bits in chunks of 1, 7 and 512, by 1 thread and 2, of
+// eight sequences together, and without each pass that keeps bits, and without
+// all of them.
 void ExpectBitsOfTokensAlone(const std::string& path);
 
 // Every pass and every kernel gives what reference functions give, in plans

@@ -202,7 +202,11 @@ TEST(SynthesizeModel, PublishedShapesHaveTheirNumberOfParameters) {
       {"olmo2-1b", 1485},           {"bert-base", 108.9},
       {"qwen1.5-moe-a2.7b", 14316}, {"qwen3-30b-a3b", 30532},
       {"gpt-oss-20b", 20915},       {"olmoe-1b-7b", 6919},
-      {"phi-3.5-moe", 41873}};
+      {"phi-3.5-moe", 41873},       {"deepseek-v2-lite", 15706},
+      {"deepseek-v3", 671026},      {"glm4.5-air", 106852},
+      {"gemma4-26b-a4b", 25230},    {"qwen3-next-80b-a3b", 79674},
+      {"lfm2-1.2b", 1170},          {"granite-4-h-tiny", 6939},
+      {"nemotron-nano-9b", 8888}};
   for (const auto& [name, count] : millions) {
     SynthesizeOptions options;
     options.shape = name;

@@ -1,11 +1,14 @@
-// The arenas of real models: published shapes, with holes in place of weights
-// (passes read none). Prints the table that it checks.
+// The plans of real models: published shapes, with holes in place of weights
+// (passes read none). Their arenas are as small as can be, and experts run as
+// two products: gate and up in one, which ends in the gate, and down. Prints
+// the table that it checks.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <string>
 
 #include "loaders/synthesize.h"
+#include "ops/attributes.h"
 #include "runtime/api/model.h"
 
 namespace weft {
@@ -15,6 +18,22 @@ struct Case {
   const char* shape;
   const char* type;
 };
+
+// Expert products of a block with a router: two.
+void ExpectFusedExperts(const Graph& graph) {
+  int routers = 0, products = 0, gates = 0;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const std::string op = node.op->name;
+    routers += op == "top_k";
+    products += op == "expert_matmul" || op == "fused_expert_matmul";
+    if (op != "fused_expert_matmul") continue;
+    gates += node.attributes.As<FusedExpertMatmulAttributes>().epilogue >=
+             FusedEpilogue::kSiluGate;
+  }
+  EXPECT_EQ(products, 2 * routers);
+  EXPECT_GE(gates, routers);
+}
 
 class ArenaSizes : public ::testing::TestWithParam<Case> {};
 
@@ -41,6 +60,7 @@ TEST_P(ArenaSizes, AreWithinTwoPercentOfTheLowerBound) {
     const absl::StatusOr<Plan> plan = CompileModel(*file, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     for (const Graph& graph : plan->buckets) {
+      ExpectFusedExperts(graph);
       const ArenaPlan& arena = graph.arena;
       const double ratio = static_cast<double>(arena.bytes) /
                            static_cast<double>(arena.lower_bound);
@@ -84,7 +104,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"phi3-mini", "Q4_K_M"}, Case{"granite-3-2b", "F16"},
         Case{"olmo2-1b", "Q8_0"}, Case{"bert-base", "Q8_0"},
         Case{"qwen1.5-moe-a2.7b", "Q4_K_M"}, Case{"mixtral-small", "Q4_K_M"},
-        Case{"mixtral-small", "Q8_0"}),
+        Case{"mixtral-small", "Q8_0"}, Case{"qwen3-30b-a3b", "Q4_K_M"},
+        Case{"gpt-oss-20b", "MXFP4_MOE"}, Case{"gemma4-26b-a4b", "Q4_K_M"},
+        Case{"gemma4-e4b", "Q4_K_M"}, Case{"deepseek-v2-lite", "Q4_K_M"},
+        Case{"deepseek-v3", "Q4_K_M"}, Case{"glm4.5-air", "Q4_K_M"},
+        Case{"qwen3.5-0.8b", "Q4_K_M"}, Case{"qwen3.5-4b", "Q4_K_M"},
+        Case{"qwen3.6-35b-a3b", "Q4_K_M"}, Case{"qwen3-next-80b-a3b", "Q4_K_M"},
+        Case{"lfm2-1.2b", "Q4_K_M"}, Case{"granite-4-h-tiny", "Q4_K_M"},
+        Case{"nemotron-nano-9b", "Q4_K_M"}),
     CaseName);
 
 }  // namespace
