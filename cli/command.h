@@ -150,6 +150,7 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action);
+void AddReplay(CLI::App& app, const CommonFlags& common, Action* action);
 void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
 void AddChat(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDoctor(CLI::App& app, const CommonFlags& common, Action* action);

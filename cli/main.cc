@@ -25,10 +25,10 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,        AddCompile,  AddDump,       AddInspect, AddEval,
-    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,  AddProfile,
-    AddBench,      AddSynth,    AddQuantize,   AddImatrix, AddServe,
-    AddChat,       AddDoctor,   AddCompletion, AddManual,
+    AddRun,        AddCompile,  AddDump,       AddInspect,    AddEval,
+    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,     AddProfile,
+    AddBench,      AddSynth,    AddQuantize,   AddImatrix,    AddServe,
+    AddReplay,     AddChat,     AddDoctor,     AddCompletion, AddManual,
 };
 
 int Fail(absl::string_view message, int code) {

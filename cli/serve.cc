@@ -4,6 +4,8 @@
 // model is loaded while /health says so; then standard output gets one line,
 // the address. A request to end (SIGTERM, Ctrl-C) lets running requests finish
 // for a while; a second one does not wait.
+#include "cli/serve.h"
+
 #include <malloc.h>
 
 #include <algorithm>
@@ -28,6 +30,7 @@
 #include "runtime/generation/constraint_cache.h"
 #include "serve/api_keys.h"
 #include "serve/http_server.h"
+#include "serve/request_log.h"
 #include "serve/service.h"
 #include "text/printable.h"
 
@@ -39,31 +42,21 @@ constexpr absl::Duration kLastBytes = absl::Seconds(2);
 // For connections to notice that they are closed.
 constexpr absl::Duration kLastWork = absl::Seconds(1);
 
-struct Flags {
-  std::string model;
+struct Flags : ServedModelFlags {
   std::string host = "127.0.0.1";
   int port = 8080;
-  std::string api_key_file, model_name, cors_origin;
+  std::string api_key_file, cors_origin, log_requests, slot_folder;
   std::vector<std::string> hosts;
-  int slots = 4;
-  int64_t client_queue = 0;
-  int64_t kv_tokens = 0;
-  int checkpoints = -1;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
-  int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
   int64_t max_prompt_tokens = 0;
   int64_t max_generated_tokens = 0;
   int64_t max_choices = 16;
   int connections = 128;
   int header_seconds = 10, body_seconds = 30, idle_seconds = 30;
-  int write_seconds = 30, drain_seconds = 30;
-  SchedulerOptions scheduler;
-  bool no_prefix_cache = false;
-  TextFlags text;
-  ChatTemplateFlag chat_template;
-  CompileFlags compile;
+  int write_seconds = 30, drain_seconds = 30, silence_seconds = 5;
+  bool no_prefix_cache = false, no_parse_special = false;
 };
 
 // Serves from a thread of its own until it goes.
@@ -121,7 +114,10 @@ ServiceLimits ToServiceLimits(const Flags& flags) {
   ServiceLimits limits;
   limits.prompt_tokens = flags.max_prompt_tokens;
   limits.answer_bytes = flags.max_answer_bytes;
+  limits.slot_folder = flags.slot_folder;
+  limits.silence = absl::Seconds(flags.silence_seconds);
   limits.request.choices = flags.max_choices;
+  limits.request.parse_special = !flags.no_parse_special;
   if (flags.max_generated_tokens > 0) {
     limits.request.generated_tokens = flags.max_generated_tokens;
   }
@@ -129,16 +125,18 @@ ServiceLimits ToServiceLimits(const Flags& flags) {
 }
 
 // The file's name without folder and ending; the embedded model has one inside.
-std::string ModelName(const Flags& flags, const Plan& plan) {
+std::string ModelName(const ServedModelFlags& flags, const Plan& plan) {
   if (!flags.model_name.empty()) return flags.model_name;
   const std::string stem = std::filesystem::path(flags.model).stem().string();
   if (!stem.empty()) return stem;
   return absl::StrReplaceAll(plan.model.name, {{" ", "-"}});
 }
 
-absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
-                                      const std::string& source,
-                                      const CommonFlags& common) {
+}  // namespace
+
+absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
+                                            const std::string& source,
+                                            const CommonFlags& common) {
   ConstraintCache::Limits grammars;
   grammars.alive_bytes = flags.max_grammar_bytes;
   grammars.kept_bytes =
@@ -155,6 +153,7 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
             options->checkpoints =
                 flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
             options->beside_bytes = grammars.peak();
+            options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
           }));
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
@@ -176,10 +175,13 @@ absl::StatusOr<ServedModel> LoadModel(const Flags& flags,
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
+  model.slots = std::make_shared<Slots>(flags.slots);
   model.grammars =
       std::make_unique<OutputGrammars>(&model.tokenizer(), grammars);
   return model;
 }
+
+namespace {
 
 // Running requests end, or are cancelled.
 void Drain(const ServedModel& model, absl::Duration time,
@@ -201,6 +203,14 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
+  std::unique_ptr<RequestLog> log;  // outlives what writes to it
+  if (!flags.log_requests.empty()) {
+    WEFT_ASSIGN_OR_RETURN(log,
+                          RequestLog::Open(flags.log_requests,
+                                           [&common](const std::string& line) {
+                                             PrintWarnings(common, {line});
+                                           }));
+  }
   const bool open = keys.empty();
   Service service(limits);
   HttpServer server(ToHttpOptions(flags), std::move(keys));
@@ -213,7 +223,9 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   server.SetRefusal("the model is being loaded");
   ServerThread thread(&server);
-  WEFT_ASSIGN_OR_RETURN(ServedModel model, LoadModel(flags, source, common));
+  WEFT_ASSIGN_OR_RETURN(ServedModel model,
+                        LoadServedModel(flags, source, common));
+  model.log = log.get();
   const std::string name = model.id;
   service.SetModel(std::move(model));
   WaitForInterrupt interrupt;
@@ -276,6 +288,8 @@ void AddLimits(CLI::App* command, Flags* flags) {
       "for the next request on a connection to begin");
   add("--write-seconds", &flags->write_seconds, 1, day,
       "for a client that reads nothing");
+  add("--silence-seconds", &flags->silence_seconds, 1, day,
+      "after which a stream with nothing to say tells that it is still there");
   add("--drain-seconds", &flags->drain_seconds, 0, day,
       "for running requests to finish when the server is to end");
 }
@@ -331,6 +345,17 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "written")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
+  command->add_option("--log-requests", flags->log_requests,
+                      "a file to which every request that generates is added, "
+                      "with its seed and answer: weft replay runs it again");
+  command
+      ->add_option("--slot-save-path", flags->slot_folder,
+                   "the folder of POST /slots/N?action=save and restore "
+                   "(default: none, and neither is there)")
+      ->check(CLI::ExistingDirectory);
+  command->add_flag("--no-parse-special", flags->no_parse_special,
+                    "control tokens in the prompts of raw completions are text "
+                    "unless a request says parse_special");
   command->add_flag("--no-prefix-cache", flags->no_prefix_cache,
                     "keep nothing of earlier prompts");
   flags->chat_template.AddTo(*command);

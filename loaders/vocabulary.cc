@@ -280,6 +280,20 @@ class VocabularyReader {
           int32_t id, SpecialId(row.name, Usable(defaults.*row.otherwise)));
       (result_.*row.set)(id);
     }
+    // The newer key goes before.
+    constexpr struct {
+      absl::string_view name, older;
+      void (Vocabulary::*set)(int32_t);
+    } kFill[] = {
+        {"fim_pre_token_id", "prefix_token_id", &Vocabulary::set_fill_prefix},
+        {"fim_suf_token_id", "suffix_token_id", &Vocabulary::set_fill_suffix},
+        {"fim_mid_token_id", "middle_token_id", &Vocabulary::set_fill_middle},
+    };
+    for (const auto& row : kFill) {
+      WEFT_ASSIGN_OR_RETURN(int32_t id, SpecialId(row.older, -1));
+      WEFT_ASSIGN_OR_RETURN(id, SpecialId(row.name, id));
+      if (id >= 0) (result_.*row.set)(id);
+    }
     // The key's spelling in most files has a mistake in it; some have none.
     WEFT_ASSIGN_OR_RETURN(
         int32_t separator,

@@ -22,19 +22,55 @@ AnswerWriter::AnswerWriter(AnswerKind kind, AnswerHead head,
       tokenizer_(tokenizer),
       logprobs_(fields.top_logprobs.has_value()),
       stream_usage_(fields.stream_usage),
+      progress_(fields.progress),
+      echoes_(!echoes.empty()),
+      prompt_logprobs_(fields.prompt_logprobs.has_value() &&
+                       !(echoes_ && logprobs_)),
       top_(fields.top_logprobs.value_or(0)) {
   for (size_t i = 0; i < readers.size(); ++i) {
     choices_.emplace_back(std::move(readers[i]),
-                          i < echoes.size() ? std::move(echoes[i]) : "");
+                          i < echoes.size() ? std::move(echoes[i]) : "",
+                          echoes_ && fields.prompt_logprobs.has_value());
   }
 }
 
-json AnswerWriter::Logprobs(absl::Span<const GeneratedToken> tokens,
-                            int64_t* characters) const {
+// Of what an event brings: of an echo the prompt's tokens come first.
+json AnswerWriter::Logprobs(const Event& event, Choice* choice) const {
   if (!logprobs_) return nullptr;
-  return kind_ == AnswerKind::kChat
-             ? ChatLogprobs(*tokenizer_, tokens, top_)
-             : CompletionLogprobs(*tokenizer_, tokens, top_, characters);
+  if (kind_ == AnswerKind::kChat) {
+    return ChatLogprobs(*tokenizer_, event.tokens, top_);
+  }
+  if (!echoes_ || event.prompt.empty()) {
+    return CompletionLogprobs(*tokenizer_, event.tokens, top_,
+                              &choice->characters);
+  }
+  json lists =
+      CompletionLogprobs(*tokenizer_, event.prompt, top_, &choice->characters);
+  if (!choice->told_prompt) {
+    choice->told_prompt = true;
+    lists["token_logprobs"][0] = nullptr;
+    lists["top_logprobs"][0] = nullptr;
+  }
+  json rest =
+      CompletionLogprobs(*tokenizer_, event.tokens, top_, &choice->characters);
+  for (auto& list : rest.items()) {
+    for (json& element : list.value()) {
+      lists[list.key()].push_back(std::move(element));
+    }
+  }
+  return lists;
+}
+
+// Of the prompt, while it is read; nothing for other events.
+std::string AnswerWriter::Progress(const Event& event) const {
+  const Usage& usage = event.usage;
+  if (!progress_ || usage.completion_tokens > 1 || event.choice > 0) return "";
+  json part = Answer(
+      head_,
+      kind_ == AnswerKind::kChat ? "chat.completion.chunk" : "text_completion",
+      json::array());
+  part["prompt_progress"] = ProgressJson(usage, begun_);
+  return ServerSentEvent(part);
 }
 
 std::string AnswerWriter::Chunk(json choice) const {
@@ -45,8 +81,13 @@ std::string AnswerWriter::Chunk(json choice) const {
 }
 
 std::string AnswerWriter::Part(int64_t choice, const Event& event) {
-  return kind_ == AnswerKind::kChat ? ChatPart(choice, event)
-                                    : CompletionPart(choice, event);
+  return absl::StrCat(Progress(event), kind_ == AnswerKind::kChat
+                                           ? ChatPart(choice, event)
+                                           : CompletionPart(choice, event));
+}
+
+std::string AnswerWriter::Failure(const ApiError& error) {
+  return ServerSentEvent(ErrorJson(error));
 }
 
 std::string AnswerWriter::ChatPart(int64_t index, const Event& event) {
@@ -66,10 +107,10 @@ std::string AnswerWriter::ChatPart(int64_t index, const Event& event) {
   const bool tells_logprobs = logprobs_ && !event.tokens.empty();
   if (!text.empty() || tells_logprobs) {
     absl::StrAppend(
-        &parts, Chunk(ChatDelta(index, {{"content", text}},
-                                tells_logprobs ? Logprobs(event.tokens, nullptr)
-                                               : json(nullptr),
-                                absl::nullopt)));
+        &parts, Chunk(ChatDelta(
+                    index, {{"content", text}},
+                    tells_logprobs ? Logprobs(event, &choice) : json(nullptr),
+                    absl::nullopt)));
   }
   if (!event.finished) return parts;
   if (!choice.calls.empty()) {
@@ -92,18 +133,17 @@ std::string AnswerWriter::CompletionPart(int64_t index, const Event& event) {
     choice.begun = true;
     text = choice.text + text;  // the echo
   }
-  const bool tells_logprobs = logprobs_ && !event.tokens.empty();
+  const bool tells_logprobs = logprobs_ && (!event.tokens.empty() ||
+                                            (echoes_ && !event.prompt.empty()));
   if (text.empty() && !tells_logprobs && !event.finished) return "";
   return Chunk(CompletionChoice(
-      index, text,
-      tells_logprobs ? Logprobs(event.tokens, &choice.characters)
-                     : json(nullptr),
+      index, text, tells_logprobs ? Logprobs(event, &choice) : json(nullptr),
       event.finished
           ? absl::optional<std::string>(FinishName(event.reason, false))
           : absl::nullopt));
 }
 
-std::string AnswerWriter::End(const Usage& usage) const {
+std::string AnswerWriter::End(const Usage& usage) {
   std::string end;
   if (stream_usage_) {
     json last = Answer(head_,
@@ -122,7 +162,7 @@ void AnswerWriter::Add(int64_t index, const Event& event) {
   bytes_ += static_cast<int64_t>(event.text.size());
   if (logprobs_) {
     // As text at once: a tree takes some ten times as much.
-    const json lists = Logprobs(event.tokens, &choice.characters);
+    const json lists = Logprobs(event, &choice);
     choice.logprobs.resize(lists.size());
     size_t at = 0;
     for (const json& list : lists) {
@@ -131,6 +171,17 @@ void AnswerWriter::Add(int64_t index, const Event& event) {
       for (const json& element : list) {
         absl::StrAppend(&all, all.empty() ? "" : ",", JsonText(element));
       }
+      bytes_ += static_cast<int64_t>(all.size());
+    }
+  }
+  if (prompt_logprobs_) {
+    for (const GeneratedToken& token : event.prompt) {
+      const json told = choice.told_prompt ? PromptLogprob(*tokenizer_, token)
+                                           : json(nullptr);
+      choice.told_prompt = true;
+      std::string& all = choice.prompt_logprobs;
+      bytes_ -= static_cast<int64_t>(all.size());
+      absl::StrAppend(&all, all.empty() ? "" : ",", JsonText(told));
       bytes_ += static_cast<int64_t>(all.size());
     }
   }
@@ -149,9 +200,8 @@ json AnswerWriter::WholeChoice(int64_t index) const {
              : CompletionChoice(index, choice.text, nullptr, choice.finish);
 }
 
-void AnswerWriter::Whole(const Usage& usage, JsonStream* answer) const {
-  int64_t none = 0;
-  const json lists = Logprobs({}, &none);  // all empty, or null
+void AnswerWriter::Whole(const Usage& usage, JsonStream* answer) {
+  const json lists = Logprobs(Event(), &choices_[0]);  // all empty, or null
   const auto write_logprobs = [&](const std::vector<std::string>& elements) {
     if (lists.is_null()) return answer->Value(lists);
     answer->Open('{');
@@ -190,6 +240,14 @@ void AnswerWriter::Whole(const Usage& usage, JsonStream* answer) const {
         } else {
           answer->Value(part.value());
         }
+      }
+      if (prompt_logprobs_) {
+        answer->Key("prompt_logprobs");
+        answer->Open('[');
+        if (!choices_[i].prompt_logprobs.empty()) {
+          answer->Raw(choices_[i].prompt_logprobs);
+        }
+        answer->Close();
       }
       answer->Close();
     }

@@ -1,13 +1,14 @@
-// Events of a generation to an answer: whole, or part by part for a stream.
-// Joined, the parts of a stream are the whole answer.
+// Answers in OpenAI's form: completions and chats.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "nlohmann/json.hpp"
 #include "runtime/generation/request.h"
-#include "serve/json_stream.h"
+#include "serve/answer_form.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
 #include "serve/tool_calls.h"
@@ -17,8 +18,7 @@ namespace weft {
 
 enum class AnswerKind { kCompletion, kChat };
 
-// Not thread-safe.
-class AnswerWriter {
+class AnswerWriter : public AnswerForm {
  public:
   // `tokenizer` must outlive it. `readers`: one per choice. `echoes`: what
   // stands before the text of each choice, or nothing.
@@ -27,22 +27,21 @@ class AnswerWriter {
                std::vector<std::string> echoes);
 
   // Server-sent events of what is new; possibly none.
-  std::string Part(int64_t choice, const Event& event);
+  std::string Part(int64_t choice, const Event& event) override;
   // The end of a stream: usage if asked for, and [DONE].
-  std::string End(const Usage& usage) const;
+  std::string End(const Usage& usage) override;
+  std::string Failure(const ApiError& error) override;
 
-  // The same for a whole answer: takes the event in.
-  void Add(int64_t choice, const Event& event);
-  // What was taken in, about as long as the answer.
-  int64_t bytes() const { return bytes_; }
-  void Whole(const Usage& usage, JsonStream* answer) const;
+  void Add(int64_t choice, const Event& event) override;
+  int64_t bytes() const override { return bytes_; }
+  void Whole(const Usage& usage, JsonStream* answer) override;
 
  private:
   struct Choice {
-    Choice(ToolCallReader reader, std::string echo)
+    Choice(ToolCallReader reader, std::string echo, bool tells_prompt)
         : reader(std::move(reader)),
           text(std::move(echo)),
-          characters(Characters(text)) {}
+          characters(tells_prompt ? 0 : Characters(text)) {}
 
     ToolCallReader reader;
     std::string text;    // all that is said, echo included
@@ -50,13 +49,15 @@ class AnswerWriter {
     // Of a whole answer: the elements of each list of log-probabilities, as
     // JSON with commas between.
     std::vector<std::string> logprobs;
+    std::string prompt_logprobs;  // the same
+    bool told_prompt = false;     // its first token
     std::vector<ToolCall> calls;
     std::string finish;
     bool begun = false;
   };
 
-  nlohmann::ordered_json Logprobs(absl::Span<const GeneratedToken> tokens,
-                                  int64_t* characters) const;
+  nlohmann::ordered_json Logprobs(const Event& event, Choice* choice) const;
+  std::string Progress(const Event& event) const;
   nlohmann::ordered_json WholeChoice(int64_t index) const;
   std::string Chunk(nlohmann::ordered_json choice) const;
   std::string ChatPart(int64_t index, const Event& event);
@@ -65,8 +66,11 @@ class AnswerWriter {
   const AnswerKind kind_;
   const AnswerHead head_;
   const Tokenizer* tokenizer_;
-  const bool logprobs_, stream_usage_;
+  const bool logprobs_, stream_usage_, progress_;
+  const bool echoes_;           // texts, and log-probabilities if any
+  const bool prompt_logprobs_;  // by themselves
   const int64_t top_;
+  const absl::Time begun_ = absl::Now();
   std::vector<Choice> choices_;
   int64_t bytes_ = 0;
 };

@@ -29,4 +29,7 @@ absl::Status ContextError(int64_t prompt_tokens, int64_t context);
 
 nlohmann::ordered_json ErrorJson(const ApiError& error);
 
+// How a family of routes writes errors; ErrorJson is OpenAI's.
+using ErrorForm = nlohmann::ordered_json (*)(const ApiError& error);
+
 }  // namespace weft

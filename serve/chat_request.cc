@@ -183,8 +183,36 @@ void ReadToolChoice(JsonFields* fields, ChatCompletionRequest* request) {
   }
 }
 
+// Whether a new turn begins, or the last message goes on: where the request
+// does not say, a last message of the assistant does.
+void ReadContinuation(JsonFields* fields, ChatCompletionRequest* request) {
+  absl::optional<bool> opens, continues;
+  for (const auto& [name, value] :
+       {std::pair("add_generation_prompt", &opens),
+        std::pair("continue_final_message", &continues)}) {
+    if (!fields->Has(name)) continue;
+    bool flag = false;
+    fields->Bool(name, &flag);
+    *value = flag;
+  }
+  if (!fields->status().ok()) return;
+  const json& last = request->messages.back();
+  const bool has_text = last["content"].is_string() && last["content"] != "" &&
+                        !last.contains("tool_calls");
+  request->continues_last = continues.value_or(
+      !opens.has_value() && last["role"] == "assistant" && has_text);
+  request->add_generation_prompt = opens.value_or(!request->continues_last);
+  if (!request->continues_last) return;
+  const char* name = "continue_final_message";
+  if (!has_text) fields->Fail(name, "the last message has no text");
+  if (request->add_generation_prompt) {
+    fields->Fail(name, "not together with add_generation_prompt");
+  }
+}
+
 void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
   ReadMessages(fields, request);
+  ReadContinuation(fields, request);
   ReadTools(fields, request);
   ReadToolChoice(fields, request);
   const char* name = "chat_template_kwargs";
@@ -198,8 +226,13 @@ void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
 
 absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     absl::string_view body, const RequestLimits& limits) {
-  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
-  JsonFields fields(parsed, "");
+  WEFT_ASSIGN_OR_RETURN(const json parsed, ParseJson(body));
+  return ReadChatCompletionRequest(parsed, limits);
+}
+
+absl::StatusOr<ChatCompletionRequest> ReadChatCompletionRequest(
+    const json& body, const RequestLimits& limits) {
+  JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
   ChatCompletionRequest request;
   ReadTemplateFields(&fields, &request);
@@ -216,6 +249,9 @@ absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     fields.Refuse(name, "is the old form: use tools and tool_choice");
   }
   fields.Refuse("audio", "the model writes text only");
+  if (fields.Has("prompt_logprobs")) {
+    fields.Fail("prompt_logprobs", "only in /v1/completions");
+  }
   if (const json* modalities = fields.Find("modalities")) {
     if (*modalities != json::array({"text"})) {
       fields.Fail("modalities", "the model writes text only");
@@ -223,10 +259,12 @@ absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
   }
   const bool forces_call = request.tool_choice == ToolChoice::kRequired ||
                            request.tool_choice == ToolChoice::kNamed;
-  if (forces_call && (request.generation.format != OutputFormat::kText ||
+  // What JSON is to be like is said of texts, which a call is not.
+  if (forces_call && (request.generation.format == OutputFormat::kGrammar ||
+                      request.generation.format == OutputFormat::kRegex ||
                       request.generation.ignore_eos)) {
     fields.Fail("tool_choice",
-                "a call cannot have another format or go on for ever");
+                "a call cannot have a grammar or go on for ever");
   }
   if (!fields.status().ok()) return fields.status();
   return request;

@@ -1,6 +1,8 @@
 #include "serve/embeddings.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -31,9 +33,57 @@ json VectorJson(const std::vector<float>& vector, bool base64) {
                         vector.size() * sizeof(float)));
 }
 
-absl::StatusOr<std::vector<Request>> MakeRequests(
+// Texts of one request that wait at the same time: more would fill the queue.
+constexpr size_t kWave = 64;
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    const ServedModel& model, const ServiceLimits& limits,
+    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
+    int64_t* tokens) {
+  std::vector<std::vector<float>> vectors(requests.size());
+  *tokens = 0;
+  for (size_t begin = 0; begin < requests.size(); begin += kWave) {
+    const size_t end = std::min(begin + kWave, requests.size());
+    std::vector<Request> wave(std::make_move_iterator(requests.begin() + begin),
+                              std::make_move_iterator(requests.begin() + end));
+    Generation generation(model.scheduler.get(), call, limits.buffered_events);
+    WEFT_RETURN_IF_ERROR(generation.Start(std::move(wave)));
+    while (!generation.done()) {
+      WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation.Next());
+      for (PromptEvent& event : events) {
+        WEFT_RETURN_IF_ERROR(EventError(event.event));
+        std::vector<float>& vector = event.event.embedding;
+        if (dimensions > 0) vector.resize(dimensions);
+        Normalize(&vector);
+        vectors[begin + event.prompt] = std::move(vector);
+      }
+    }
+    *tokens += generation.usage().prompt_tokens;
+  }
+  return vectors;
+}
+
+absl::StatusOr<std::vector<Request>> EmbeddingRequests(
     const ServedModel& model, const ServiceLimits& limits,
     const EncodeOptions& encode, const EmbeddingsRequest& asked) {
+  if (!model.encoder()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        model.id, " writes text: serve an encoder for embeddings"));
+  }
+  const ModelInfo& info = model.engine().plan().model;
+  if (info.gives == ModelOutput::kScores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model.id,
+                     " ranks or classifies: serve another model for "
+                     "embeddings"));
+  }
+  if (asked.dimensions.value_or(1) > info.output_columns()) {
+    return FieldError("dimensions",
+                      absl::StrCat("want at most ", info.output_columns(),
+                                   ", as the model has"));
+  }
   std::vector<Request> requests;
   for (const Prompt& input : asked.inputs) {
     Request request;
@@ -48,59 +98,25 @@ absl::StatusOr<std::vector<Request>> MakeRequests(
   return requests;
 }
 
-// The vectors of all texts, in their order.
-absl::StatusOr<std::vector<std::vector<float>>> Embed(
-    Generation* generation, std::vector<Request> requests) {
-  std::vector<std::vector<float>> vectors(requests.size());
-  WEFT_RETURN_IF_ERROR(generation->Start(std::move(requests)));
-  while (!generation->done()) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation->Next());
-    for (PromptEvent& event : events) {
-      WEFT_RETURN_IF_ERROR(EventError(event.event));
-      vectors[event.prompt] = std::move(event.event.embedding);
-    }
-  }
-  return vectors;
-}
-
-}  // namespace
-
 void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call) {
   absl::StatusOr<EmbeddingsRequest> request =
       ParseEmbeddingsRequest(call->body, limits.request);
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  if (!model.encoder()) {
-    return call->Answer(ToApiError(absl::UnimplementedError(absl::StrCat(
-        model.id, " writes text: serve an encoder for embeddings"))));
-  }
-  const ModelInfo& info = model.engine().plan().model;
-  if (info.gives == ModelOutput::kScores) {
-    return call->Answer(ToApiError(absl::UnimplementedError(absl::StrCat(
-        model.id, " ranks or classifies: serve another model for embeddings"))));
-  }
-  if (request->dimensions > info.output_columns()) {
-    return call->Answer(ToApiError(
-        FieldError("dimensions", absl::StrCat("the model's vectors have ",
-                                              info.output_columns()))));
-  }
   absl::StatusOr<std::vector<Request>> texts =
-      MakeRequests(model, limits, WhileClientIsThere(call), *request);
+      EmbeddingRequests(model, limits, WhileClientIsThere(call), *request);
   if (!texts.ok()) return call->Answer(ToApiError(texts.status()));
-  Generation generation(model.scheduler.get(), *call, limits.buffered_events);
+  int64_t tokens = 0;
   absl::StatusOr<std::vector<std::vector<float>>> vectors =
-      Embed(&generation, *std::move(texts));
+      Embed(model, limits, *std::move(texts), request->dimensions.value_or(0),
+            *call, &tokens);
   if (!vectors.ok()) return call->Answer(GenerationError(vectors.status()));
   json data = json::array();
-  for (std::vector<float>& vector : *vectors) {
-    // What is left is made as long as the whole would be.
-    if (request->dimensions > 0) vector.resize(request->dimensions);
-    Normalize(&vector);
+  for (const std::vector<float>& vector : *vectors) {
     data.push_back({{"object", "embedding"},
                     {"index", data.size()},
                     {"embedding", VectorJson(vector, request->base64)}});
   }
-  const int64_t tokens = generation.usage().prompt_tokens;
   call->Answer(
       json{{"object", "list"},
            {"data", std::move(data)},

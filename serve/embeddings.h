@@ -1,14 +1,30 @@
-// /v1/embeddings: texts as vectors, by encoder models.
+// /v1/embeddings: texts as vectors, by models for them.
 #pragma once
 
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "serve/http_server.h"
+#include "serve/openai_request.h"
 #include "serve/served_model.h"
 
 namespace weft {
 
-// Vectors have length 1, as OpenAI's do. Texts are requests of the
-// scheduler, and end with their client.
 void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call);
+
+// The scheduler's requests for texts. Errors: the model gives no vectors, a
+// text that does not fit.
+absl::StatusOr<std::vector<Request>> EmbeddingRequests(
+    const ServedModel& model, const ServiceLimits& limits,
+    const EncodeOptions& encode, const EmbeddingsRequest& asked);
+
+// The vectors of all texts, in their order, the first `dimensions` numbers of
+// them (0: all), of length 1 as OpenAI's; `*tokens` is how many the texts had.
+// Texts end with their client.
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    const ServedModel& model, const ServiceLimits& limits,
+    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
+    int64_t* tokens);
 
 }  // namespace weft

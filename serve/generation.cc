@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "serve/http_checks.h"
 
 namespace weft {
 
@@ -17,15 +18,6 @@ constexpr std::chrono::milliseconds kLook(50);
 // Nginx's number for a client that went before its answer.
 constexpr int kClientGone = 499;
 
-uint64_t ClientOf(const HttpCall& call) {
-  std::string name = call.request.Value("Authorization");
-  if (name.empty()) {
-    int port = 0;
-    call.connection.get_remote_ip_and_port(name, port);
-  }
-  return std::hash<std::string>()(name);
-}
-
 // A number of its own for each.
 uint64_t NextTask() {
   static std::atomic<uint64_t> last{0};
@@ -33,6 +25,15 @@ uint64_t NextTask() {
 }
 
 }  // namespace
+
+uint64_t ClientOf(const HttpCall& call) {
+  std::string name = Credentials(call.request);
+  if (name.empty()) {
+    int port = 0;
+    call.connection.get_remote_ip_and_port(name, port);
+  }
+  return std::hash<std::string>()(name);
+}
 
 absl::Status EventError(const Event& event) {
   if (!event.finished) return absl::OkStatus();
@@ -87,11 +88,12 @@ absl::Status Generation::Start(std::vector<Request> requests) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PromptEvent>> Generation::Next() {
+absl::StatusOr<std::vector<PromptEvent>> Generation::Next(Time until) {
   while (true) {
     WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, Take());
     if (connection_->PeerGone()) return absl::CancelledError("client gone");
     if (!events.empty() || done()) return events;
+    if (std::chrono::steady_clock::now() >= until) return events;
   }
 }
 

@@ -7,6 +7,7 @@
 // request, and nobody else's time.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,9 @@ struct PromptEvent {
   int64_t prompt = 0;
   Event event;
 };
+
+// A client's number: of its key, or else of its address.
+uint64_t ClientOf(const HttpCall& call);
 
 // Why a text ended without being finished.
 absl::Status EventError(const Event& event);
@@ -44,9 +48,10 @@ class Generation {
   // Errors of Submit; then nothing goes on.
   absl::Status Start(std::vector<Request> requests);
 
-  // The next events, at least one unless done(). kCancelled when the client has
-  // gone, or more events came than the list holds.
-  absl::StatusOr<std::vector<PromptEvent>> Next();
+  // The next events, at least one unless done() or it is `until`. kCancelled
+  // when the client has gone, or more events came than the list holds.
+  using Time = std::chrono::steady_clock::time_point;
+  absl::StatusOr<std::vector<PromptEvent>> Next(Time until = Time::max());
 
   // Whether the last event of every request has been taken.
   bool done() const { return open_ == 0; }

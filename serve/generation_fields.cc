@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "serve/output_format.h"
 
 namespace weft {
 namespace {
@@ -39,18 +40,13 @@ void ReadSampling(JsonFields* fields, GenerationFields* generation) {
   sampling.seed = static_cast<uint64_t>(seed.value_or(0));
 }
 
-// The newer name goes before; 0 tokens are refused, since there would be
-// nothing to answer.
+// The newer name goes before.
 void ReadLengths(JsonFields* fields, const RequestLimits& limits,
                  GenerationFields* generation) {
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     absl::optional<int64_t> most;
     fields->Integer(name, -1, limits.generated_tokens, &most);
-    if (!most.has_value()) continue;
-    if (*most == 0) {
-      fields->Fail(name, "want at least 1, or -1 for as many as fit");
-    }
-    generation->max_tokens = *most;
+    if (most.has_value()) generation->max_tokens = *most;
   }
   fields->Integer("min_tokens", 0, limits.generated_tokens,
                   &generation->min_tokens);
@@ -84,43 +80,6 @@ void ReadLogitBias(JsonFields* fields, GenerationFields* generation) {
   }
 }
 
-void ReadResponseFormat(JsonFields* fields, GenerationFields* generation) {
-  if (const json* format = fields->Find("response_format")) {
-    JsonFields inner(*format, fields->Path("response_format"));
-    std::string type = "text";
-    inner.Text("type", &type);
-    if (type == "json_object") {
-      generation->format = OutputFormat::kJson;
-    } else if (type == "json_schema") {
-      generation->format = OutputFormat::kJsonSchema;
-      const json* described = inner.Find("json_schema");
-      const json none = json::object();
-      JsonFields schema(described == nullptr ? none : *described,
-                        inner.Path("json_schema"));
-      const json* source = schema.Find("schema");
-      if (source == nullptr) {
-        schema.Fail("schema", "is missing");
-      } else if (!source->is_object() && !source->is_boolean()) {
-        schema.Fail("schema", "want a JSON schema");
-      } else {
-        generation->format_source = source->dump();
-      }
-      inner.Keep(schema.status());
-    } else if (type != "text") {
-      inner.Fail("type", "want text, json_object or json_schema");
-    }
-    fields->Keep(inner.status());
-  }
-  std::string grammar;
-  fields->Text("grammar", &grammar);
-  if (grammar.empty()) return;
-  if (generation->format != OutputFormat::kText) {
-    fields->Fail("grammar", "not together with response_format");
-  }
-  generation->format = OutputFormat::kGrammar;
-  generation->format_source = std::move(grammar);
-}
-
 void ReadOverflow(JsonFields* fields, GenerationFields* generation) {
   std::string overflow;
   fields->Text("context_overflow", &overflow);
@@ -150,11 +109,13 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
     }
   }
   ReadLogitBias(fields, generation);
-  ReadResponseFormat(fields, generation);
+  ReadOutputFormat(fields, generation);
   fields->Bool("ignore_eos", &generation->ignore_eos);
   ReadOverflow(fields, generation);
   fields->Bool("cache_prompt", &generation->cache_prompt);
   fields->Bool("stream", &generation->stream);
+  fields->Integer("id_slot", -1, kMost, &generation->slot);
+  fields->Bool("return_progress", &generation->progress);
   if (const json* options = fields->Find("stream_options")) {
     JsonFields inner(*options, fields->Path("stream_options"));
     inner.Bool("include_usage", &generation->stream_usage);

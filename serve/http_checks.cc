@@ -90,6 +90,22 @@ absl::optional<ApiError> CheckBody(const RequestHead& request, int64_t most) {
   return absl::nullopt;
 }
 
+std::string Credentials(const RequestHead& request) {
+  if (const std::string* shown = request.Find("Authorization")) return *shown;
+  const std::string* key = request.Find("x-api-key");
+  return key == nullptr ? "" : absl::StrCat("Bearer ", *key);
+}
+
+std::string AllowedHeaders(const RequestHead& preflight) {
+  const std::string asked = preflight.Value("Access-Control-Request-Headers");
+  const bool names = absl::c_all_of(asked, [](char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == ',' ||
+           c == ' ';
+  });
+  return asked.empty() || !names ? "authorization, content-type, x-api-key"
+                                 : asked;
+}
+
 std::vector<std::string> MachineNames() {
   char name[256] = "";
   if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return {};

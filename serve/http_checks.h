@@ -29,6 +29,14 @@ absl::optional<ApiError> CheckOrigin(const RequestHead& request,
 // An error unless the body is JSON, of at most `most` bytes.
 absl::optional<ApiError> CheckBody(const RequestHead& request, int64_t most);
 
+// The key that a request shows, as "Bearer KEY": its Authorization, or else
+// what x-api-key has.
+std::string Credentials(const RequestHead& request);
+
+// The headers that a page of an allowed origin may send: those that it asks
+// for.
+std::string AllowedHeaders(const RequestHead& preflight);
+
 // The names that this machine gives itself.
 std::vector<std::string> MachineNames();
 

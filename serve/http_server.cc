@@ -17,7 +17,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "serve/json_fields.h"
 
 namespace weft {
@@ -50,6 +52,10 @@ struct HttpServer::Exchange {
   absl::optional<ApiError> refusal;
   bool preflight = false;
   bool unread = false;  // the request, or part of it: the connection must end
+
+  ErrorForm error_form() const {
+    return route == nullptr ? ErrorJson : route->error_form;
+  }
 };
 
 namespace {
@@ -74,7 +80,19 @@ void HttpCall::Answer(const ApiError& error) {
   if (error.status == 429 || error.status == 503) {
     response.set_header("Retry-After", "1");
   }
-  Answer(ErrorJson(error));
+  Answer(error_form(error));
+}
+
+std::string HttpCall::Query(absl::string_view name) const {
+  const absl::string_view target = request.target;
+  const size_t mark = target.find('?');
+  if (mark == absl::string_view::npos) return "";
+  for (absl::string_view field : absl::StrSplit(target.substr(mark + 1), '&')) {
+    if (absl::ConsumePrefix(&field, name) && absl::ConsumePrefix(&field, "=")) {
+      return std::string(field);
+    }
+  }
+  return "";
 }
 
 void HttpCall::AnswerInParts(
@@ -132,8 +150,9 @@ HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
   set_exception_handler([](const httplib::Request&, httplib::Response& response,
                            std::exception_ptr) {
     Exchange* exchange = Current<Exchange>();
-    HttpCall{exchange->head, response, *exchange->connection, "", ""}.Answer(
-        HttpError(500, "not enough memory for this request"));
+    HttpCall{exchange->head,        response, *exchange->connection, "", "",
+             exchange->error_form()}
+        .Answer(HttpError(500, "not enough memory for this request"));
   });
 }
 
@@ -143,11 +162,11 @@ HttpServer::~HttpServer() {
 }
 
 void HttpServer::Add(const char* method, std::string path, bool open,
-                     Handler handler) {
+                     Handler handler, ErrorForm error_form) {
   const bool prefix = absl::EndsWith(path, "*");
   if (prefix) path.pop_back();
   routes_.push_back(
-      {method, std::move(path), prefix, open, std::move(handler)});
+      {method, std::move(path), prefix, open, std::move(handler), error_form});
 }
 
 void HttpServer::SetObserver(Observer observer) {
@@ -404,14 +423,16 @@ void HttpServer::Respond(Exchange* exchange,
                          options_.origin.cors_origin);
     response->set_header("Vary", "Origin");
   }
-  HttpCall call{exchange->head, *response, *exchange->connection,
-                std::move(exchange->body), exchange->rest};
+  HttpCall call{exchange->head,        *response,
+                *exchange->connection, std::move(exchange->body),
+                exchange->rest,        exchange->error_form()};
   if (exchange->refusal.has_value()) return call.Answer(*exchange->refusal);
   if (exchange->preflight) {
     response->status = 204;
-    response->set_header("Access-Control-Allow-Methods", "GET, POST");
+    response->set_header("Access-Control-Allow-Methods", "GET, POST, DELETE");
     response->set_header("Access-Control-Allow-Headers",
-                         "Authorization, Content-Type");
+                         AllowedHeaders(exchange->head));
+    response->set_header("Access-Control-Max-Age", "600");
     return;
   }
   exchange->route->handler(call);
@@ -440,8 +461,8 @@ absl::optional<ApiError> HttpServer::Check(Exchange* exchange) const {
   }
   // Who has no key learns nothing of what there is.
   const bool open = exchange->route != nullptr && exchange->route->open;
-  if (!open && !keys_.Accept(request.Value("Authorization"))) {
-    return HttpError(401, request.Find("Authorization") != nullptr
+  if (!open && !keys_.Accept(Credentials(request))) {
+    return HttpError(401, !Credentials(request).empty()
                               ? "this API key is not known here"
                               : "an API key is wanted: Authorization: Bearer "
                                 "KEY");

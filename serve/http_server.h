@@ -47,6 +47,10 @@ struct HttpCall {
   std::string body;
   // What follows the route's path, for a route of all that begins with it.
   std::string rest;
+  ErrorForm error_form = ErrorJson;
+
+  // The value of a field of the query, as it was sent; empty: there is none.
+  std::string Query(absl::string_view name) const;
 
   void Answer(const nlohmann::ordered_json& json);
   void Answer(const ApiError& error);
@@ -70,9 +74,10 @@ class HttpServer : private httplib::Server {
   ~HttpServer() override;
 
   // Before Serve. `path` that ends in "*" takes all that begins with the rest
-  // of it (GET only). Open routes ask for no key, and are served while others
-  // are not (SetRefusal).
-  void Add(const char* method, std::string path, bool open, Handler handler);
+  // of it. Open routes ask for no key, and are served while others are not
+  // (SetRefusal).
+  void Add(const char* method, std::string path, bool open, Handler handler,
+           ErrorForm error_form = ErrorJson);
   void SetObserver(Observer observer);
 
   // Binds and listens. Port 0: any that is free. Errors: the address, in one
@@ -99,6 +104,7 @@ class HttpServer : private httplib::Server {
     std::string method, path;
     bool prefix, open;
     Handler handler;
+    ErrorForm error_form;
   };
   // A request between its headers and its answer.
   struct Exchange;

@@ -16,20 +16,6 @@ using json = nlohmann::ordered_json;
 
 constexpr int64_t kMostIds = std::numeric_limits<int32_t>::max();
 
-// A list of ids, whatever it is the value of.
-absl::Status ReadIds(const json& list, const std::string& path,
-                     std::vector<int32_t>* ids) {
-  if (!list.is_array()) return FieldError(path, "want a list of token ids");
-  ids->reserve(list.size());
-  for (const json& id : list) {
-    if (!id.is_number_integer() || id < 0 || id > kMostIds) {
-      return FieldError(path, absl::StrCat(JsonExcerpt(id), " is no token id"));
-    }
-    ids->push_back(id.get<int32_t>());
-  }
-  return absl::OkStatus();
-}
-
 // A string, strings, ids, or lists of ids.
 void ReadPrompts(JsonFields* fields, const char* name, int64_t most,
                  std::vector<Prompt>* prompts) {
@@ -41,7 +27,8 @@ void ReadPrompts(JsonFields* fields, const char* name, int64_t most,
   const auto add_ids = [&](const json& ids) {
     prompts->emplace_back();
     prompts->back().is_tokens = true;
-    fields->Keep(ReadIds(ids, fields->Path(name), &prompts->back().tokens));
+    fields->Keep(
+        ReadTokenIds(ids, fields->Path(name), &prompts->back().tokens));
   };
   if (value == nullptr) return fields->Fail(name, "is missing");
   if (value->is_string()) return add_text(*value);
@@ -70,12 +57,31 @@ void ReadPrompts(JsonFields* fields, const char* name, int64_t most,
 
 }  // namespace
 
+absl::Status ReadTokenIds(const json& list, const std::string& path,
+                          std::vector<int32_t>* ids) {
+  if (!list.is_array()) return FieldError(path, "want a list of token ids");
+  ids->reserve(list.size());
+  for (const json& id : list) {
+    if (!id.is_number_integer() || id < 0 || id > kMostIds) {
+      return FieldError(path, absl::StrCat(JsonExcerpt(id), " is no token id"));
+    }
+    ids->push_back(id.get<int32_t>());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CompletionRequest> ParseCompletionRequest(
     absl::string_view body, const RequestLimits& limits) {
-  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
-  JsonFields fields(parsed, "");
+  WEFT_ASSIGN_OR_RETURN(const json parsed, ParseJson(body));
+  return ReadCompletionRequest(parsed, limits);
+}
+
+absl::StatusOr<CompletionRequest> ReadCompletionRequest(
+    const json& body, const RequestLimits& limits) {
+  JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
   CompletionRequest request;
+  request.parse_special = limits.parse_special;
   request.generation.max_tokens = 16;
   ReadPrompts(&fields, "prompt", limits.prompts, &request.prompts);
   ReadGenerationFields(&fields, limits, &request.generation);
@@ -84,14 +90,28 @@ absl::StatusOr<CompletionRequest> ParseCompletionRequest(
   request.generation.top_logprobs = logprobs;
   fields.Bool("echo", &request.echo);
   fields.Bool("parse_special", &request.parse_special);
-  fields.Refuse("suffix", "filling in the middle is not supported");
+  std::string suffix;
+  fields.Text("suffix", &suffix);
+  if (!suffix.empty()) request.suffix = std::move(suffix);
+  fields.Integer("prompt_logprobs", 0, limits.top_logprobs,
+                 &request.generation.prompt_logprobs);
   absl::optional<int64_t> best_of;
   fields.Integer("best_of", 1, limits.choices, &best_of);
   if (best_of.has_value() && *best_of != request.generation.choices) {
     fields.Fail("best_of", "only the same as n is supported");
   }
   if (request.echo && logprobs.has_value()) {
-    fields.Fail("echo", "logprobs of the prompt are not supported");
+    request.generation.prompt_logprobs =
+        std::max(*logprobs, request.generation.prompt_logprobs.value_or(0));
+  }
+  if (request.echo && request.suffix.has_value()) {
+    fields.Fail("echo", "not together with suffix");
+  }
+  if (request.generation.prompt_logprobs.has_value() &&
+      request.generation.choices > 1) {
+    fields.Fail("n",
+                "log-probabilities of the prompt come with one text: "
+                "want 1");
   }
   const int64_t choices =
       request.generation.choices * static_cast<int64_t>(request.prompts.size());
@@ -106,19 +126,23 @@ absl::StatusOr<CompletionRequest> ParseCompletionRequest(
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
     absl::string_view body, const RequestLimits& limits) {
-  WEFT_ASSIGN_OR_RETURN(json parsed, ParseJson(body));
-  JsonFields fields(parsed, "");
+  WEFT_ASSIGN_OR_RETURN(const json parsed, ParseJson(body));
+  return ReadEmbeddingsRequest(parsed, limits);
+}
+
+absl::StatusOr<EmbeddingsRequest> ReadEmbeddingsRequest(
+    const json& body, const RequestLimits& limits) {
+  JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
   EmbeddingsRequest request;
-  ReadPrompts(&fields, "input", limits.prompts, &request.inputs);
+  ReadPrompts(&fields, "input", limits.embedding_inputs, &request.inputs);
   std::string format = "float";
   fields.Text("encoding_format", &format);
   if (format != "float" && format != "base64") {
     fields.Fail("encoding_format", "want float or base64");
   }
   request.base64 = format == "base64";
-  constexpr int64_t kMostDimensions = int64_t{1} << 24;
-  fields.Integer("dimensions", 1, kMostDimensions, &request.dimensions);
+  fields.Integer("dimensions", 1, kMostIds, &request.dimensions);
   if (!fields.status().ok()) return fields.status();
   return request;
 }
@@ -146,7 +170,7 @@ absl::StatusOr<DetokenizeRequest> ParseDetokenizeRequest(
   DetokenizeRequest request;
   const json* tokens = fields.Find("tokens");
   if (tokens == nullptr) return FieldError("tokens", "is missing");
-  WEFT_RETURN_IF_ERROR(ReadIds(*tokens, "tokens", &request.tokens));
+  WEFT_RETURN_IF_ERROR(ReadTokenIds(*tokens, "tokens", &request.tokens));
   return request;
 }
 

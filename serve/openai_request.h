@@ -30,9 +30,11 @@ struct RequestLimits {
   int64_t prompts = 64;                // of one request
   int64_t generated_tokens = 1 << 30;  // max_tokens
   int64_t top_logprobs = 20;
+  int64_t embedding_inputs = 2048;
+  bool parse_special = true;  // of completions that do not say
 };
 
-enum class OutputFormat { kText, kJson, kJsonSchema, kGrammar };
+enum class OutputFormat { kText, kJson, kJsonSchema, kGrammar, kRegex };
 
 // What completions and chat have in common.
 struct GenerationFields {
@@ -46,13 +48,20 @@ struct GenerationFields {
   std::vector<std::pair<int32_t, float>> logit_bias;
   bool ignore_eos = false;
   bool cache_prompt = true;
+  // Of the prompt's tokens, the same as below.
+  absl::optional<int64_t> prompt_logprobs;
   // Alternatives per token; absent: no logprobs.
   absl::optional<int64_t> top_logprobs;
   absl::optional<ContextOverflow> overflow;  // absent: the server's
   OutputFormat format = OutputFormat::kText;
-  std::string format_source;  // a JSON schema, or a grammar
+  std::string format_source;   // a JSON schema, a grammar, or a pattern
+  std::string format_field;    // which asked for it; for messages
+  bool strict_schema = false;  // what cannot be kept of it is an error
+  bool open_schema = false;    // grammar::SchemaOptions::open
   bool stream = false;
   bool stream_usage = false;
+  bool progress = false;  // of the prompt, in a stream
+  int64_t slot = -1;      // serve/slots.h; below 0: any
 };
 
 // Text, or ids.
@@ -65,9 +74,10 @@ struct Prompt {
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<Prompt> prompts;
+  absl::optional<std::string> suffix;  // what follows the text
   bool echo = false;
   // Control tokens written in the prompt are meant. Off: they are plain text.
-  bool parse_special = false;
+  bool parse_special = true;
 };
 
 enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
@@ -82,12 +92,16 @@ struct ChatCompletionRequest {
   std::string tool_name;  // of kNamed
   // Further variables of the template (chat_template_kwargs).
   nlohmann::ordered_json variables;
+  bool add_generation_prompt = true;
+  // The answer goes on from the last message, whose content is a string.
+  bool continues_last = false;
 };
 
 struct EmbeddingsRequest {
   std::vector<Prompt> inputs;
+  // The first so many numbers of a vector; unset: all.
+  absl::optional<int64_t> dimensions;
   bool base64 = false;
-  int64_t dimensions = 0;  // the first so many numbers of a vector; 0: all
 };
 
 struct TokenizeRequest {
@@ -101,15 +115,26 @@ struct DetokenizeRequest {
   std::vector<int32_t> tokens;
 };
 
+// A list of token ids, which is the value at `path`. Errors: it is none.
+absl::Status ReadTokenIds(const nlohmann::ordered_json& list,
+                          const std::string& path, std::vector<int32_t>* ids);
+
 absl::StatusOr<CompletionRequest> ParseCompletionRequest(
     absl::string_view body, const RequestLimits& limits);
 absl::StatusOr<ChatCompletionRequest> ParseChatCompletionRequest(
     absl::string_view body, const RequestLimits& limits);
+// The same of bodies that are parsed, or translated from another dialect.
+absl::StatusOr<CompletionRequest> ReadCompletionRequest(
+    const nlohmann::ordered_json& body, const RequestLimits& limits);
+absl::StatusOr<ChatCompletionRequest> ReadChatCompletionRequest(
+    const nlohmann::ordered_json& body, const RequestLimits& limits);
 // The same without what generates: messages, tools, chat_template_kwargs.
 absl::StatusOr<ChatCompletionRequest> ParseTemplateRequest(
     absl::string_view body);
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddingsRequest(
     absl::string_view body, const RequestLimits& limits);
+absl::StatusOr<EmbeddingsRequest> ReadEmbeddingsRequest(
+    const nlohmann::ordered_json& body, const RequestLimits& limits);
 absl::StatusOr<TokenizeRequest> ParseTokenizeRequest(absl::string_view body);
 absl::StatusOr<DetokenizeRequest> ParseDetokenizeRequest(
     absl::string_view body);

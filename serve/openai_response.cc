@@ -99,14 +99,40 @@ json CompletionLogprobs(const Tokenizer& tokenizer,
       others.emplace(TokenText(tokenizer.TokenToBytes(other.token)),
                      Finite(other.logprob));
     }
+    // What was there is told, too; of a text it is nearly always among them.
+    if (top > 0) others.emplace(TokenText(text), Finite(token.logprob));
     tops.push_back(std::move(others));
     offsets.push_back(*characters);
-    *characters += Characters(text);
+    // Control tokens are in no text.
+    if (!tokenizer.IsSpecial(token.id)) *characters += Characters(text);
   }
   return {{"tokens", std::move(texts)},
           {"token_logprobs", std::move(logprobs)},
           {"top_logprobs", std::move(tops)},
           {"text_offset", std::move(offsets)}};
+}
+
+json ProgressJson(const Usage& usage, absl::Time since) {
+  return {{"total", usage.prompt_tokens},
+          {"cache", usage.cached_tokens},
+          {"processed", usage.processed_tokens},
+          {"time_ms", absl::ToInt64Milliseconds(absl::Now() - since)}};
+}
+
+json PromptLogprob(const Tokenizer& tokenizer, const GeneratedToken& token) {
+  json entries = json::object();
+  const auto add = [&](int32_t id, double logprob, json rank) {
+    entries[absl::StrCat(id)] = {
+        {"logprob", Finite(logprob)},
+        {"rank", std::move(rank)},
+        {"decoded_token", TokenText(tokenizer.TokenToBytes(id))}};
+  };
+  add(token.id, token.logprob, nullptr);
+  int rank = 0;
+  for (const TokenLogprob& other : token.top) {
+    add(other.token, other.logprob, ++rank);
+  }
+  return entries;
 }
 
 json CompletionChoice(int64_t index, absl::string_view text, json logprobs,
@@ -153,11 +179,15 @@ json ChatDelta(int64_t index, json delta, json logprobs,
 }
 
 json Answer(const AnswerHead& head, const char* object, json choices) {
-  return {{"id", head.id},
-          {"object", object},
-          {"created", head.created},
-          {"model", head.model},
-          {"choices", std::move(choices)}};
+  json answer = {{"id", head.id},
+                 {"object", object},
+                 {"created", head.created},
+                 {"model", head.model},
+                 {"choices", std::move(choices)}};
+  if (!head.schema_dropped.empty()) {
+    answer["schema_dropped"] = head.schema_dropped;
+  }
+  return answer;
 }
 
 std::string ServerSentEvent(const json& json) {

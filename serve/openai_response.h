@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "nlohmann/json.hpp"
@@ -21,6 +23,8 @@ struct AnswerHead {
   std::string id;  // "cmpl-..." or "chatcmpl-..."
   int64_t created = 0;
   std::string model;
+  // Of a schema: what is not kept. Answers have it where there is some.
+  std::vector<std::string> schema_dropped;
 };
 
 // "stop", "length" or "tool_calls".
@@ -38,6 +42,13 @@ nlohmann::ordered_json ChatLogprobs(const Tokenizer& tokenizer,
 nlohmann::ordered_json CompletionLogprobs(
     const Tokenizer& tokenizer, absl::Span<const GeneratedToken> tokens,
     int64_t top, int64_t* characters);
+
+// Of a token of the prompt: by id, it and the most probable ones.
+nlohmann::ordered_json PromptLogprob(const Tokenizer& tokenizer,
+                                     const GeneratedToken& token);
+
+// How far the reading of a prompt is, `since` it was asked for.
+nlohmann::ordered_json ProgressJson(const Usage& usage, absl::Time since);
 
 // Characters that begin in these bytes.
 int64_t Characters(absl::string_view bytes);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
@@ -24,15 +25,24 @@ class OutputGrammars {
   OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits)
       : cache_(tokenizer, limits) {}
 
-  // Null for text. Errors name the field of the request.
+  // Each tells in `dropped` what of schemas is not kept: those that do not ask
+  // to be taken strictly are kept as far as a grammar can. Errors name the
+  // field of the request.
+
+  // Null for text.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(
-      const GenerationFields& fields);
+      const GenerationFields& fields, std::vector<std::string>* dropped);
 
   // One call of `name`, or of any of the tools when it is empty, in this custom
   // (kNone is written as kBare).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForToolCall(
       ToolCustom custom, const nlohmann::ordered_json& tools,
-      const std::string& name);
+      const std::string& name, std::vector<std::string>* dropped);
+
+  // A call of any of the tools, or JSON as the fields ask for it.
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> ForCallOrFormat(
+      ToolCustom custom, const nlohmann::ordered_json& tools,
+      const GenerationFields& fields, std::vector<std::string>* dropped);
 
  private:
   ConstraintCache cache_;

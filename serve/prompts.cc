@@ -1,6 +1,7 @@
 #include "serve/prompts.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "serve/api_error.h"
 #include "serve/json_fields.h"
 
@@ -14,6 +15,38 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(
   segment.text = prompt.text;
   segment.from_template = parse_special;
   return model.tokenizer().EncodeSegments({segment}, options);
+}
+
+// The prefix, the suffix, then the middle is written: the order of StarCoder,
+// Qwen-Coder and most others ("PSM"; Bavarian et al. 2022, arXiv:2207.14255).
+absl::StatusOr<std::vector<int32_t>> EncodeFill(const ServedModel& model,
+                                                const Prompt& before,
+                                                const std::string& suffix,
+                                                const EncodeOptions& options) {
+  const Tokenizer& tokenizer = model.tokenizer();
+  if (tokenizer.fill_prefix() < 0 || tokenizer.fill_suffix() < 0 ||
+      tokenizer.fill_middle() < 0) {
+    return FieldError("suffix",
+                      absl::StrCat(model.id,
+                                   " has no tokens for filling in the "
+                                   "middle"));
+  }
+  EncodeOptions part = options;
+  part.add_special = false;
+  Prompt after;
+  after.text = suffix;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> first,
+                        EncodePrompt(model, before, false, part));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> last,
+                        EncodePrompt(model, after, false, part));
+  std::vector<int32_t> tokens;
+  if (tokenizer.add_bos()) tokens.push_back(tokenizer.bos());
+  tokens.push_back(tokenizer.fill_prefix());
+  tokens.insert(tokens.end(), first.begin(), first.end());
+  tokens.push_back(tokenizer.fill_suffix());
+  tokens.insert(tokens.end(), last.begin(), last.end());
+  tokens.push_back(tokenizer.fill_middle());
+  return tokens;
 }
 
 EncodeOptions WhileClientIsThere(HttpCall* call) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,13 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model,
                                                   const Prompt& prompt,
                                                   bool parse_special,
                                                   const EncodeOptions& options);
+
+// What a fill-in-the-middle model is asked to write what stands between
+// `before` and `suffix`. Errors: the model has no tokens for it.
+absl::StatusOr<std::vector<int32_t>> EncodeFill(const ServedModel& model,
+                                                const Prompt& before,
+                                                const std::string& suffix,
+                                                const EncodeOptions& options);
 
 // Encoding ends when the call's client has gone.
 EncodeOptions WhileClientIsThere(HttpCall* call);

@@ -6,13 +6,17 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "runtime/api/scheduler.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
+#include "serve/slots.h"
 #include "serve/tool_calls.h"
 #include "text/chat_template.h"
 
 namespace weft {
+
+class RequestLog;
 
 struct ServiceLimits {
   RequestLimits request;
@@ -24,6 +28,9 @@ struct ServiceLimits {
   size_t buffered_events = 8192;
   // Of requests that do not say.
   ContextOverflow overflow = ContextOverflow::kStop;
+  std::string slot_folder;  // where slots are saved; empty: nowhere
+  // After so long without a word a stream says that it is still there.
+  absl::Duration silence = absl::Seconds(5);
 };
 
 struct ServedModel {
@@ -33,6 +40,8 @@ struct ServedModel {
   std::unique_ptr<const ChatTemplate> chat_template;
   ToolCustom tool_custom = ToolCustom::kNone;
   std::unique_ptr<OutputGrammars> grammars;
+  std::shared_ptr<Slots> slots;
+  RequestLog* log = nullptr;  // null: requests are not written down
 
   const Engine& engine() const { return scheduler->engine(); }
   // Whether it gives vectors of texts, and writes none.

@@ -7,13 +7,47 @@
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
+#include "serve/messages.h"
+#include "serve/native_completion.h"
+#include "serve/ollama.h"
 #include "serve/page/page.h"
 #include "serve/prompts.h"
+#include "serve/responses.h"
+#include "serve/slot_routes.h"
 
 namespace weft {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+// As --version tells it.
+constexpr char kVersion[] = "0.1.0";
+
+// What the model is asked: each route with its answer, and how it writes
+// errors.
+struct Generating {
+  const char* path;
+  void (*answer)(const ServedModel&, const ServiceLimits&, HttpCall*);
+  ErrorForm error_form = ErrorJson;
+};
+constexpr Generating kGenerating[] = {
+    {"/v1/completions", AnswerCompletion},
+    {"/completions", AnswerCompletion},
+    {"/v1/chat/completions", AnswerChat},
+    {"/chat/completions", AnswerChat},
+    {"/v1/embeddings", AnswerEmbeddings},
+    {"/embeddings", AnswerEmbeddings},
+    {"/v1/messages", AnswerMessages, MessagesError},
+    {"/messages", AnswerMessages, MessagesError},
+    {"/v1/messages/count_tokens", AnswerCountTokens, MessagesError},
+    {"/messages/count_tokens", AnswerCountTokens, MessagesError},
+    {"/completion", AnswerNativeCompletion},
+    {"/infill", AnswerInfill},
+    {"/api/chat", AnswerOllamaChat, OllamaError},
+    {"/api/generate", AnswerOllamaGenerate, OllamaError},
+    {"/api/embed", AnswerOllamaEmbed, OllamaError},
+    {"/api/embeddings", AnswerOllamaEmbedding, OllamaError},
+};
 
 json ModelJson(const ServedModel& model) {
   return {{"id", model.id},
@@ -39,16 +73,49 @@ void Service::AddRoutes(HttpServer* server) {
   add("GET", "/health", true, &Service::Health);
   add("GET", "/metrics", false, &Service::Metrics);
   add("GET", "/props", false, &Service::Props);
-  add("GET", "/v1/models", false, &Service::Models);
-  add("GET", "/v1/models/*", false, &Service::Model);
-  server->Add("POST", "/v1/completions", false, [this](HttpCall& call) {
-    AnswerCompletion(model_, limits_, &call);
+  for (const char* path : {"/v1/models", "/models"}) {
+    add("GET", path, false, &Service::Models);
+  }
+  for (const char* path : {"/v1/models/*", "/models/*"}) {
+    add("GET", path, false, &Service::Model);
+  }
+  for (const Generating& route : kGenerating) {
+    server->Add(
+        "POST", route.path, false,
+        [this, answer = route.answer](HttpCall& call) {
+          answer(model_, limits_, &call);
+        },
+        route.error_form);
+  }
+  for (const std::string path : {"/v1/responses", "/responses"}) {
+    server->Add("POST", path, false, [this](HttpCall& call) {
+      AnswerResponses(model_, limits_, &responses_, &call);
+    });
+    server->Add("GET", path + "/*", false, [this](HttpCall& call) {
+      AnswerStoredResponse(&responses_, &call);
+    });
+    server->Add("DELETE", path + "/*", false, [this](HttpCall& call) {
+      AnswerRemoveResponse(&responses_, &call);
+    });
+  }
+  server->Add("GET", "/slots", false,
+              [this](HttpCall& call) { AnswerSlots(model_, &call); });
+  server->Add("POST", "/slots/*", false, [this](HttpCall& call) {
+    AnswerSlotAction(model_, limits_, &call);
   });
-  server->Add("POST", "/v1/chat/completions", false,
-              [this](HttpCall& call) { AnswerChat(model_, limits_, &call); });
-  server->Add("POST", "/v1/embeddings", false, [this](HttpCall& call) {
-    AnswerEmbeddings(model_, limits_, &call);
+  const auto ollama = [&](const char* method, const char* path,
+                          std::function<void(HttpCall&)> answer) {
+    server->Add(method, path, false, std::move(answer), OllamaError);
+  };
+  ollama("GET", "/api/version", [](HttpCall& call) {
+    call.Answer(json{{"version", kVersion}});
   });
+  ollama("GET", "/api/tags",
+         [this](HttpCall& call) { call.Answer(OllamaTags(model_)); });
+  ollama("GET", "/api/ps",
+         [this](HttpCall& call) { call.Answer(OllamaRunning(model_)); });
+  ollama("POST", "/api/show",
+         [this](HttpCall& call) { AnswerOllamaShow(model_, &call); });
   add("POST", "/tokenize", false, &Service::Tokenize);
   add("POST", "/detokenize", false, &Service::Detokenize);
   add("POST", "/apply-template", false, &Service::ApplyTemplate);

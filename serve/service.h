@@ -5,6 +5,7 @@
 
 #include "serve/http_server.h"
 #include "serve/metrics.h"
+#include "serve/response_store.h"
 #include "serve/served_model.h"
 
 namespace weft {
@@ -35,6 +36,7 @@ class Service {
   ServedModel model_;
   HttpServer* server_ = nullptr;
   HttpCounters counters_;
+  ResponseStore responses_;
 };
 
 }  // namespace weft

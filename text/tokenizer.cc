@@ -138,6 +138,9 @@ absl::Status Check(const Vocabulary& vocabulary) {
       {"padding", vocabulary.padding()},
       {"end of turn", vocabulary.end_of_turn()},
       {"mask", vocabulary.has_mask() ? vocabulary.mask() : -1},
+      {"prefix", vocabulary.has_fill_prefix() ? vocabulary.fill_prefix() : -1},
+      {"suffix", vocabulary.has_fill_suffix() ? vocabulary.fill_suffix() : -1},
+      {"middle", vocabulary.has_fill_middle() ? vocabulary.fill_middle() : -1},
   };
   for (const auto& [name, id] : ids) {
     if (id < -1 || id >= count) {
@@ -222,6 +225,58 @@ void SetEnds(Vocabulary& vocabulary) {
   }
 }
 
+// Names of fill-in-the-middle tokens: DeepSeek-Coder, Qwen-Coder, StarCoder,
+// CodeGemma, Granite, GLM-4, CodeLlama, Codestral.
+constexpr absl::string_view kFillPrefix[] = {"<|fim_prefix|>",
+                                             "<fim-prefix>",
+                                             "<fim_prefix>",
+                                             "<|code_prefix|>",
+                                             "<\uff5cfim\u2581begin\uff5c>",
+                                             "<PRE>",
+                                             "\u2581<PRE>",
+                                             "[PREFIX]"};
+constexpr absl::string_view kFillSuffix[] = {"<|fim_suffix|>",
+                                             "<fim-suffix>",
+                                             "<fim_suffix>",
+                                             "<|code_suffix|>",
+                                             "<\uff5cfim\u2581hole\uff5c>",
+                                             "<SUF>",
+                                             "\u2581<SUF>",
+                                             "[SUFFIX]"};
+constexpr absl::string_view kFillMiddle[] = {"<|fim_middle|>",
+                                             "<fim-middle>",
+                                             "<fim_middle>",
+                                             "<|code_middle|>",
+                                             "<\uff5cfim\u2581end\uff5c>",
+                                             "<MID>",
+                                             "\u2581<MID>",
+                                             "[MIDDLE]"};
+
+// Finds those that the file does not name.
+void SetFills(Vocabulary& vocabulary) {
+  const struct {
+    absl::Span<const absl::string_view> names;
+    bool set;
+    void (Vocabulary::*take)(int32_t);
+  } kinds[] = {
+      {kFillPrefix, vocabulary.has_fill_prefix(), &Vocabulary::set_fill_prefix},
+      {kFillSuffix, vocabulary.has_fill_suffix(), &Vocabulary::set_fill_suffix},
+      {kFillMiddle, vocabulary.has_fill_middle(),
+       &Vocabulary::set_fill_middle}};
+  for (const auto& kind : kinds) {
+    if (kind.set) continue;
+    for (int id = 0; id < vocabulary.tokens_size(); ++id) {
+      const absl::string_view text = vocabulary.tokens(id);
+      if (text.size() > 24 || std::find(kind.names.begin(), kind.names.end(),
+                                        text) == kind.names.end()) {
+        continue;
+      }
+      (vocabulary.*kind.take)(id);
+      break;
+    }
+  }
+}
+
 // Whether a user-defined token marks turns or roles: files call many such
 // tokens so, though they are control tokens. Beyond these sizes nobody writes
 // markup.
@@ -249,6 +304,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
   FillTypes(vocabulary);
   const int32_t named_end_of_turn = vocabulary.end_of_turn();
   SetEnds(vocabulary);
+  SetFills(vocabulary);
 
   std::unique_ptr<Tokenizer> made(new Tokenizer);
   std::string known;

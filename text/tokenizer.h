@@ -120,6 +120,16 @@ class Tokenizer {
   int32_t eos() const { return vocabulary_.eos(); }
   // Known by its name where the file does not say.
   int32_t end_of_turn() const { return vocabulary_.end_of_turn(); }
+  // Of fill-in-the-middle models; by their names where the file does not say.
+  int32_t fill_prefix() const {
+    return Fill(vocabulary_.has_fill_prefix(), vocabulary_.fill_prefix());
+  }
+  int32_t fill_suffix() const {
+    return Fill(vocabulary_.has_fill_suffix(), vocabulary_.fill_suffix());
+  }
+  int32_t fill_middle() const {
+    return Fill(vocabulary_.has_fill_middle(), vocabulary_.fill_middle());
+  }
   // Whether Encode with add_special puts them: as the vocabulary says, else the
   // family's default; never where the model has no such token.
   bool add_bos() const { return vocabulary_.add_bos(); }
@@ -130,6 +140,8 @@ class Tokenizer {
 
  private:
   Tokenizer() = default;
+
+  static int32_t Fill(bool is_set, int32_t id) { return is_set ? id : -1; }
 
   // `accepts` says which special tokens of the text are meant.
   absl::StatusOr<std::vector<int32_t>> EncodeIf(

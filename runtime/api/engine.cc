@@ -28,7 +28,8 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
   if (options.force) return absl::OkStatus();
   const int64_t need =
       MemoryOf(plan, options.sequences,
-               plan.model.encoder ? plan.max_tokens() : options.sequences,
+               plan.model.encoder ? plan.max_tokens()
+                                  : options.sequences + options.more_logit_rows,
                options.kv_pages, options.checkpoints, options.rewind_rows)
           .peak(threads) +
       options.beside_bytes;

@@ -46,6 +46,9 @@ struct EngineOptions {
   // What the program will hold beside the engine's own, such as grammars
   // (ConstraintCache::Limits): there must be memory for it, too.
   int64_t beside_bytes = 0;
+  // Rows of logits beside one for each sequence
+  // (SchedulerOptions::prompt_logprob_rows).
+  int64_t more_logit_rows = 0;
   // Of models with states by sequence: copies of one sequence's that are kept,
   // so that prompts which begin alike need not run from their beginning, in
   // memory of their own (PlanMemory::slots).

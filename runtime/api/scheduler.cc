@@ -37,6 +37,10 @@ absl::Status CheckOptions(const Engine& engine, int32_t slots,
     return error("prefill_tokens_alone", options.prefill_tokens_alone,
                  "0 (as many as a step takes) or above");
   }
+  if (options.prompt_logprob_rows < 0) {
+    return error("prompt_logprob_rows", options.prompt_logprob_rows,
+                 "0 or above");
+  }
   if (options.queue_limit < 0) {
     return error("queue_limit", options.queue_limit, "0 or above");
   }
@@ -159,6 +163,12 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
 absl::StatusOr<RequestId> Scheduler::Impl::Submit(Request request,
                                                   EventCallback callback) {
   WEFT_RETURN_IF_ERROR(CheckRequest(request, engine_->plan().model, capacity_));
+  if (request.prompt_logprobs >= 0 && options_.prompt_logprob_rows < 1) {
+    return absl::InvalidArgumentError(
+        "invalid request: prompt_logprobs: this scheduler was made without "
+        "rows "
+        "for them: see SchedulerOptions::prompt_logprob_rows");
+  }
   if (absl::Status s = engine_->CheckFiles(); !s.ok()) {
     if (options_.log && !told_of_change_.exchange(true)) {
       options_.log(std::string(s.message()));

@@ -26,6 +26,11 @@ void InsertByAge(std::vector<Sequence*>* list, Sequence* sequence) {
 // it looks for news.
 constexpr absl::Duration kMaskWait = absl::Milliseconds(2);
 
+// One that no other request has.
+uint64_t OwnScope(RequestId id) {
+  return (uint64_t{1} << 63) + static_cast<uint64_t>(id);
+}
+
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
 }
@@ -61,7 +66,9 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
   ids_.reserve(max_tokens_);
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
-  const int64_t wanted = encoder_ ? max_tokens_ : slots;
+  const int64_t wanted =
+      encoder_ ? max_tokens_ : slots + options_.prompt_logprob_rows;
+  prompt_rows_.reserve(options_.prompt_logprob_rows);
   output_rows_.reserve(wanted);
   choosing_.reserve(slots);
   logits_.resize(wanted * columns_);
@@ -78,8 +85,8 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
   ++unstarted_;
   stats_.prompt_tokens +=
       static_cast<int64_t>(request->request.prompt_tokens.size());
-  if (!options_.prefix_cache) {
-    request->scope = static_cast<uint64_t>(request->id);
+  if (!options_.prefix_cache || request->request.prompt_logprobs >= 0) {
+    request->scope = OwnScope(request->id);
   }
   request->share =
       shares_.Join(request->request.client, request->request.task, request->id,
@@ -89,7 +96,8 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
   }
   requests_.push_back(std::move(request));
   RequestState* const added = requests_.back().get();
-  if (added->request.max_tokens == 0 && !embeds_) {
+  if (added->request.max_tokens == 0 && !embeds_ &&
+      added->request.prompt_logprobs < 0) {
     FinishAll(added, FinishReason::kLength);
   }
 }
@@ -368,7 +376,9 @@ void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
   stats_.prefix_hit_tokens += tokens;
   if (sequence->choice == 0 && sequence->generated == 0 &&
       sequence->once_computed == 0) {
-    sequence->request->usage.cached_tokens += tokens;
+    Usage& usage = sequence->request->usage;
+    usage.cached_tokens += tokens;
+    usage.processed_tokens = sequence->computed;
   }
 }
 
@@ -418,9 +428,18 @@ void Batcher::ShareRows() {
   budget = std::min(budget, max_tokens_ - single);
   share_.resize(left_.size());
   ShareBudget(left_, budget, absl::MakeSpan(share_));
+  int64_t prompt_rows = options_.prompt_logprob_rows;
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     sequence.rows = Left(sequence) != 1 ? share_[i] : 1;
+    // What is too much for this step waits for the next.
+    const int64_t computed = sequence.computed;
+    const int64_t rows = PromptRows(sequence, computed + sequence.rows);
+    if (rows > prompt_rows) {
+      sequence.rows =
+          std::max(computed, sequence.told_prompt - 1) + prompt_rows - computed;
+    }
+    prompt_rows -= PromptRows(sequence, computed + sequence.rows);
     // States by sequence cannot go back, so there the last row runs but once.
     const bool sits_out =
         cache_.has_slots() || (sequence.late_mask && Left(sequence) == 1);
@@ -480,7 +499,9 @@ absl::Status Batcher::RunRows() {
   slots_.clear();
   output_rows_.clear();
   choosing_.clear();
+  prompt_rows_.clear();
   for (Sequence* sequence : running_) AddRows(sequence);
+  for (const PromptRow& row : prompt_rows_) output_rows_.push_back(row.row);
   // A step wants at least one.
   if (output_rows_.empty()) {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
@@ -516,14 +537,36 @@ void Batcher::DropLateMasks() {
   }
 }
 
+// How many of the sequence's next rows, up to position `end`, tell of a token
+// of the prompt that is to be told. They are the last ones but the prompt's
+// last.
+int64_t Batcher::PromptRows(const Sequence& sequence, int64_t end) const {
+  if (sequence.request->request.prompt_logprobs < 0 || sequence.choice > 0) {
+    return 0;
+  }
+  const int64_t first = std::max(sequence.computed, sequence.told_prompt - 1);
+  return std::max<int64_t>(0, std::min(end, sequence.prompt - 1) - first);
+}
+
 // Those of this step, and which of their results are wanted: of a text the last
 // one's, of an encoder's the one that is the text's, or all.
 void Batcher::AddRows(Sequence* sequence) {
   const bool whole = sequence->rows > 0 && sequence->rows == Left(*sequence);
+  const int64_t last =
+      std::min(sequence->computed + sequence->rows, sequence->prompt - 1);
+  const int64_t told =
+      embeds_ ? 0 : PromptRows(*sequence, sequence->computed + sequence->rows);
   const int64_t wanted =
       encoder_ ? plan_.model.RowOfText(sequence->rows) : sequence->rows - 1;
   for (int64_t i = 0; i < sequence->rows; ++i) {
     const int64_t position = sequence->computed + i;
+    if (position < last && position >= last - told) {
+      PromptRow row;
+      row.sequence = sequence;
+      row.row = static_cast<int32_t>(ids_.size());
+      row.token.id = sequence->tokens[position + 1];
+      prompt_rows_.push_back(std::move(row));
+    }
     if (whole && (wanted < 0 || i == wanted)) {
       output_rows_.push_back(static_cast<int32_t>(ids_.size()));
     }
@@ -549,6 +592,12 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   sequence->computed = end;
   sequence->turn += end - begin;
   FairShare::Served(request->share, end - begin);
+  if (sequence->choice == 0 && !request->prompt_done) {
+    request->usage.processed_tokens = std::min(end, prompt);
+    if (request->request.tell_progress && end < prompt && end > begin) {
+      AddNews(sequence);
+    }
+  }
   if (sequence->choice == 0 && end >= prompt && !request->prompt_done) {
     request->prompt_done = true;
     request->usage.prompt_seconds =

@@ -125,6 +125,7 @@ class Batcher {
   void GiveSlotBack(Sequence* sequence);
   absl::Status RunRows();
   void DropLateMasks();
+  int64_t PromptRows(const Sequence& sequence, int64_t end) const;
   void AddRows(Sequence* sequence);
   absl::Status CountRows(Sequence* sequence);
   void UpdateGauges();
@@ -133,8 +134,11 @@ class Batcher {
   void TakeTokens(const absl::Status& status);
   void ChooseTokens();
   void ChooseToken(int64_t row, ChooserScratch* scratch);
+  void ReadPromptRow(size_t index);
+  void TakePromptRows();
   void PoolVectors();
   void TakeToken(Sequence* sequence);
+  void AddNews(Sequence* sequence);
   void TakeVector(Sequence* sequence);
   bool Shift(Sequence* sequence);
   void WarnOfNans(const NanLogits& nans);
@@ -177,6 +181,14 @@ class Batcher {
   // By output row; null where the mask is not there.
   std::vector<Sequence*> choosing_;
   std::vector<float> logits_;  // [rows that are wanted][columns]
+  // Rows whose next token is one of the prompt, behind those of choosing_.
+  struct PromptRow {
+    Sequence* sequence = nullptr;
+    int32_t row = 0;  // of the step
+    GeneratedToken token;
+    absl::Status status;
+  };
+  std::vector<PromptRow> prompt_rows_;
 };
 
 }  // namespace weft

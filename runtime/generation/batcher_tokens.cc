@@ -13,16 +13,25 @@ double Seconds(SteadyTime from, SteadyTime to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+// The first token of a prompt, which nothing tells the probability of.
+void TellFirst(Sequence* sequence) {
+  sequence->event.prompt.emplace_back();
+  sequence->event.prompt.back().id = sequence->tokens[0];
+  ++sequence->told_prompt;
+}
+
 }  // namespace
 
 // Every part has its scratch memory, so there may be fewer than threads.
 void Batcher::ChooseTokens() {
-  const int64_t rows = static_cast<int64_t>(choosing_.size());
+  const int64_t choices = static_cast<int64_t>(choosing_.size());
+  const int64_t rows = choices + static_cast<int64_t>(prompt_rows_.size());
   const int64_t parts = std::min(rows, static_cast<int64_t>(scratch_.size()));
-  const auto choose = [this, rows, parts](int64_t begin, int64_t end, int) {
+  const auto choose = [&](int64_t begin, int64_t end, int) {
     for (int64_t part = begin; part < end; ++part) {
       for (int64_t row = part; row < rows; row += parts) {
-        ChooseToken(row, &scratch_[part]);
+        row < choices ? ChooseToken(row, &scratch_[part])
+                      : ReadPromptRow(row - choices);
       }
     }
   };
@@ -41,6 +50,37 @@ void Batcher::ChooseToken(int64_t row, ChooserScratch* scratch) {
       logits, sequence->tokens, sequence->generated, scratch, &sequence->token);
 }
 
+void Batcher::ReadPromptRow(size_t index) {
+  PromptRow& row = prompt_rows_[index];
+  const absl::Span<float> logits = absl::MakeSpan(logits_).subspan(
+      (choosing_.size() + index) * columns_, columns_);
+  row.status = CheckSomeLeft(MaskNans(logits), columns_);
+  if (!row.status.ok()) return;
+  const absl::StatusOr<LogSoftmax> softmax = LogSoftmax::Of(logits);
+  row.status = softmax.status();
+  if (!row.status.ok()) return;
+  row.token.logprob = softmax->At(row.token.id);
+  softmax->Top(row.sequence->request->request.prompt_logprobs, &row.token.top);
+}
+
+void Batcher::TakePromptRows() {
+  for (PromptRow& row : prompt_rows_) {
+    Sequence* const sequence = row.sequence;
+    if (sequence->finished) continue;
+    if (!row.status.ok()) {
+      Finish(sequence, FinishReason::kError, std::move(row.status));
+      continue;
+    }
+    std::vector<GeneratedToken>& told = sequence->event.prompt;
+    if (told.empty()) AddNews(sequence);
+    if (sequence->told_prompt == 0) {
+      TellFirst(sequence);
+    }
+    told.push_back(std::move(row.token));
+    ++sequence->told_prompt;
+  }
+}
+
 void Batcher::PoolVectors() {
   absl::Span<const float> rows = logits_;
   for (Sequence* sequence : choosing_) {
@@ -57,8 +97,9 @@ void Batcher::PoolVectors() {
 
 void Batcher::TakeTokens(const absl::Status& status) {
   if (status.ok()) {
+    TakePromptRows();
     for (Sequence* sequence : choosing_) {
-      if (sequence == nullptr) continue;
+      if (sequence == nullptr || sequence->finished) continue;
       embeds_ ? TakeVector(sequence) : TakeToken(sequence);
     }
     return;
@@ -112,6 +153,12 @@ void Batcher::Log(const std::string& line) const {
 
 void Batcher::TakeToken(Sequence* sequence) {
   const Request& request = sequence->request->request;
+  if (request.prompt_logprobs >= 0 && sequence->choice == 0 &&
+      sequence->told_prompt == 0) {
+    TellFirst(sequence);  // the only one
+    AddNews(sequence);
+  }
+  if (request.max_tokens == 0) return Finish(sequence, FinishReason::kLength);
   GeneratedToken token = std::move(sequence->token);
   absl::Status status = std::move(sequence->choice_status);
   if (!status.ok()) {
@@ -123,6 +170,7 @@ void Batcher::TakeToken(Sequence* sequence) {
   FinishReason reason;
   if (sequence->chooser.Ends(token.id, &reason)) {
     Finish(sequence, reason);
+    if (request.tell_end) sequence->event.tokens.push_back(std::move(token));
     return;
   }
   sequence->tokens.push_back(token.id);
@@ -147,12 +195,18 @@ void Batcher::TakeToken(Sequence* sequence) {
     Finish(sequence, FinishReason::kContext);
   } else {
     if (!sequence->event.tokens.empty() || !sequence->event.text.empty()) {
-      news_.push_back(sequence);
+      AddNews(sequence);
     }
     if (sequence->chooser.constraint() != nullptr) {
       mask_maker_.Add(&sequence->mask);
     }
   }
+}
+
+void Batcher::AddNews(Sequence* sequence) {
+  if (sequence->has_news) return;
+  sequence->has_news = true;
+  news_.push_back(sequence);
 }
 
 void Batcher::CountToken(Sequence* sequence) {
@@ -183,7 +237,7 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   sequence->event.finished = true;
   sequence->event.reason = reason;
   sequence->event.status = std::move(status);
-  news_.push_back(sequence);
+  AddNews(sequence);
   if (sequence->slot >= 0) {
     GiveSlotBack(sequence);
   } else {
@@ -201,7 +255,7 @@ void Batcher::Finish(Sequence* sequence, FinishReason reason,
   ++stats_.finished;
   stats_.failed += request->failed;
   stats_.cancelled += request->cancelled;
-  if (!options_.prefix_cache) {
+  if (!options_.prefix_cache || request->request.prompt_logprobs >= 0) {
     prefix_cache_.Forget(request->scope);
     checkpoints_.Forget(request->scope);
   }
@@ -217,6 +271,7 @@ void Batcher::TellNews(std::vector<RequestId>* ended) {
   for (Sequence* sequence : news_) {
     RequestState* const request = sequence->request;
     Event& event = sequence->event;
+    sequence->has_news = false;
     event.request = request->id;
     event.choice = sequence->choice;
     event.usage = request->usage;
@@ -228,6 +283,7 @@ void Batcher::TellNews(std::vector<RequestId>* ended) {
     }
     event.text.clear();
     event.tokens.clear();
+    event.prompt.clear();
   }
   news_.clear();
   if (ended->empty()) return;

@@ -7,20 +7,21 @@
 #include "base/status.h"
 #include "nlohmann/json.hpp"
 #include "text/grammar/gbnf.h"
-#include "text/grammar/json_schema.h"
+#include "text/grammar/pattern.h"
 
 namespace weft {
 namespace {
 
 using grammar::Syntax;
 
-absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text) {
+absl::StatusOr<Syntax> ParseJsonSchema(absl::string_view text,
+                                       const grammar::SchemaOptions& options) {
   const auto schema = nlohmann::ordered_json::parse(
       text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (schema.is_discarded()) {
     return absl::InvalidArgumentError("JSON schema: no JSON: give a schema");
   }
-  return grammar::FromJsonSchema(schema);
+  return grammar::FromJsonSchema(schema, options);
 }
 
 // One of few who compile, while it lives.
@@ -50,8 +51,18 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfGrammar(
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfJsonSchema(
-    absl::string_view schema) {
-  return Of("schema", schema, [&] { return ParseJsonSchema(schema); });
+    absl::string_view schema, const grammar::SchemaOptions& options,
+    std::vector<std::string>* dropped) {
+  return Of(
+      absl::StrCat("schema", options.strict ? "!" : "?",
+                   options.open ? "+" : ""),
+      schema, [&] { return ParseJsonSchema(schema, options); }, dropped);
+}
+
+absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfPattern(
+    absl::string_view pattern) {
+  return Of("pattern", pattern,
+            [&] { return grammar::TextsOfPattern(pattern); });
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson() {
@@ -60,17 +71,22 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::OfAnyJson() {
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> ConstraintCache::Of(
     absl::string_view kind, absl::string_view source,
-    absl::FunctionRef<absl::StatusOr<Syntax>()> make) {
+    absl::FunctionRef<absl::StatusOr<Syntax>()> make,
+    std::vector<std::string>* dropped) {
   std::string key = absl::StrCat(kind, " ", source);
-  if (const auto found = Find(key)) return found->NewConstraint();
+  const auto use = [dropped](grammar::Grammar& grammar) {
+    if (dropped != nullptr) *dropped = grammar.dropped();
+    return grammar.NewConstraint();
+  };
+  if (const auto found = Find(key)) return use(*found);
   const Compiling compiling(&compiling_mutex_, &compiling_);
   // It may have been made while this thread waited.
-  if (const auto found = Find(key)) return found->NewConstraint();
+  if (const auto found = Find(key)) return use(*found);
   const std::shared_ptr<const grammar::TokenTrie> trie = Trie();
   WEFT_ASSIGN_OR_RETURN(const Syntax syntax, make());
   WEFT_ASSIGN_OR_RETURN(std::shared_ptr<grammar::Grammar> made,
                         grammar::Grammar::Create(syntax, trie));
-  std::unique_ptr<TokenConstraint> constraint = made->NewConstraint();
+  std::unique_ptr<TokenConstraint> constraint = use(*made);
   std::vector<uint64_t> mask(MaskWords(trie->vocabulary_size()));
   WEFT_RETURN_IF_ERROR(constraint->Mask(absl::MakeSpan(mask)));
   WEFT_RETURN_IF_ERROR(Keep(std::move(key), std::move(made)));

@@ -28,6 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "text/grammar/grammar.h"
+#include "text/grammar/json_schema.h"
 #include "text/grammar/syntax.h"
 #include "text/grammar/token_trie.h"
 #include "text/token_constraint.h"
@@ -63,15 +64,21 @@ class ConstraintCache {
   // `source` in GBNF (text/grammar/gbnf.h).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfGrammar(
       absl::string_view source);
-  // `schema` as JSON text (text/grammar/json_schema.h).
+  // `schema` as JSON text (text/grammar/json_schema.h). `dropped`, where it is
+  // given, gets what the constraint does not keep (Syntax::dropped).
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfJsonSchema(
-      absl::string_view schema);
+      absl::string_view schema, const grammar::SchemaOptions& options = {},
+      std::vector<std::string>* dropped = nullptr);
+  // Texts that `pattern` matches as a whole (text/grammar/pattern.h).
+  absl::StatusOr<std::unique_ptr<TokenConstraint>> OfPattern(
+      absl::string_view pattern);
   // Any JSON object.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> OfAnyJson();
   // What `make` makes of `source`, of which there is one for each `kind`.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> Of(
       absl::string_view kind, absl::string_view source,
-      absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make);
+      absl::FunctionRef<absl::StatusOr<grammar::Syntax>()> make,
+      std::vector<std::string>* dropped = nullptr);
 
   // Of grammars that are kept, and of all that are alive.
   int64_t kept_bytes() const;

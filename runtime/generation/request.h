@@ -74,6 +74,14 @@ struct Request {
   // probable ones. All are of the model's own softmax, before bias, constraint,
   // penalties and temperature.
   int logprobs = -1;
+  // The same for the tokens of the prompt (Event::prompt), in which nothing is
+  // taken from the prefix cache then. With it `max_tokens` may be 0 for these
+  // alone.
+  int prompt_logprobs = -1;
+  // An end-of-text or stop token that ends a text is told like others.
+  bool tell_end = false;
+  // An event of the first choice for each step that runs a part of the prompt.
+  bool tell_progress = false;
   // When it passes, the request ends with kDeadline, waiting or running.
   SteadyTime deadline = SteadyTime::max();
   // Null, or what allows tokens. Choices beyond the first get clones of it.
@@ -113,6 +121,7 @@ struct Usage {
   int64_t prompt_tokens = 0;
   // Of the prompt, those whose keys and values came from the prefix cache.
   int64_t cached_tokens = 0;
+  int64_t processed_tokens = 0;  // of the prompt, those that are computed
   // Drawn in all choices so far: also those that ended a text or were part of a
   // stop string.
   int64_t completion_tokens = 0;
@@ -129,9 +138,12 @@ struct Event {
   // Whole characters that go on from the text so far; may be empty.
   std::string text;
   // Tokens whose text begins in the text so far. Those that ended it are not
-  // told: end-of-text and stop tokens, and tokens that lie wholly in a stop
-  // string.
+  // told: end-of-text and stop tokens (but see Request::tell_end), and tokens
+  // that lie wholly in a stop string.
   std::vector<GeneratedToken> tokens;
+  // With Request::prompt_logprobs, of the first choice: the prompt's tokens
+  // from its first on, as they are run. The first has no log-probability.
+  std::vector<GeneratedToken> prompt;
   // With kEmbedded: the prompt's vector, pooled as the model says (its mean
   // where it does not), not normalised.
   std::vector<float> embedding;

@@ -82,6 +82,10 @@ absl::Status CheckRequest(const Request& request, const ModelInfo& model,
     return FieldError("logprobs", request.logprobs,
                       absl::StrCat("at most ", kMaxTopLogprobs));
   }
+  if (request.prompt_logprobs > kMaxTopLogprobs) {
+    return FieldError("prompt_logprobs", request.prompt_logprobs,
+                      absl::StrCat("at most ", kMaxTopLogprobs));
+  }
   if (static_cast<int64_t>(request.logit_bias.size()) > vocabulary_size) {
     return FieldError("logit_bias", request.logit_bias.size(),
                       "at most one entry for each token");

@@ -19,6 +19,10 @@ struct SchedulerOptions {
   // Of them, how many may be of one client (Request::client), so that there is
   // room for others; of client 0 as many as there is room for.
   int64_t client_queue_limit = 768;
+  // Rows of logits of one step for log-probabilities of prompts
+  // (Request::prompt_logprobs), which run in parts of so many tokens. 0: they
+  // are refused.
+  int64_t prompt_logprob_rows = 0;
   // Keep pages of prompts and texts for later requests while memory is free.
   bool prefix_cache = true;
   // Told, in one line, of what the owner should know: requests that end since

@@ -47,6 +47,7 @@ struct Sequence {
   int64_t checkpoint = 0;     // tokens at its last one; 0: none
   int64_t rows = 0;           // tokens that run in this step
   int64_t turn = 0;           // tokens that ran since it got its slot
+  int64_t told_prompt = 0;    // tokens whose log-probabilities are known
 
   // The mask of the next token, where there is a constraint.
   MaskMaker::Job mask;
@@ -60,6 +61,7 @@ struct Sequence {
   absl::Status choice_status;
 
   Event event;  // not told yet
+  bool has_news = false;
   bool finished = false;
   SteadyTime last_token;
 };

@@ -30,6 +30,7 @@ async function streamChat(body, signal, take) {
     const events = rest.split('\n\n');
     rest = events.pop();
     for (const event of events) {
+      if (event.startsWith(':')) continue;  // the server is still there
       const data = event.replace(/^data: /, '');
       if (data === '[DONE]') return;
       const object = JSON.parse(data);

@@ -208,7 +208,7 @@ TEST_F(Serve, BadBodiesAreTold) {
       {kChat, R"({"messages": []})", "messages"},
       {kCompletions, R"({"prompt": 5.5})", "prompt"},
       {kCompletions, R"({"prompt": "a", "max_tokens": "ten"})", "max_tokens"},
-      {kCompletions, R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
+      {kCompletions, R"({"prompt": "a", "max_tokens": -2})", "max_tokens"},
       {kCompletions, R"({"prompt": "a", "n": 0})", "n"},
       {kCompletions, R"({"prompt": "a", "n": 1000})", "n"},
       {kCompletions, R"({"prompt": [300]})", "prompt"},
@@ -250,7 +250,7 @@ TEST_F(Serve, PathsAndMethods) {
   ASSERT_EQ(models["data"].size(), 1u);
   EXPECT_EQ(models["data"][0]["id"], "00-valid");
   EXPECT_EQ(Get(*server_, "/v1/models/00-valid").json, models["data"][0]);
-  ExpectError(Post(*server_, "/v1/embeddings", R"({"input": "a"})"), 501, "");
+  ExpectError(Post(*server_, "/v1/embeddings", R"({"input": "a"})"), 400, "");
 }
 
 // Case 39: usage comes once, last, with no choices, and only when asked for.
@@ -417,14 +417,19 @@ TEST_F(Serve, TokensThereAndBack) {
   EXPECT_EQ(pieces[0]["id"], 286);
 }
 
-// What users write is text: a forged end of turn is no token.
+// What users write in chats is text: a forged end of turn is no token. Raw
+// prompts mean what they say.
 TEST_F(Serve, ControlTokensOfUsersAreText) {
   const auto prompt_tokens = [](const std::string& extra) -> int64_t {
     return Complete(absl::StrCat(R"({"prompt": "</s>", "max_tokens": 1)", extra,
                                  "}"))["usage"]["prompt_tokens"];
   };
-  EXPECT_EQ(prompt_tokens(R"(, "parse_special": true)"), 2);
-  EXPECT_GT(prompt_tokens(""), 2);
+  EXPECT_EQ(prompt_tokens(""), 2);
+  EXPECT_GT(prompt_tokens(R"(, "parse_special": false)"), 2);
+  const Server plain({SmallModel("00-valid.gguf"), "--no-parse-special"});
+  const json answer =
+      Post(plain, kCompletions, R"({"prompt": "</s>", "max_tokens": 1})").json;
+  EXPECT_GT(answer["usage"]["prompt_tokens"], 2);
   const auto chat_tokens = [](const std::string& content) -> int64_t {
     return Post(*server_, kChat,
                 absl::StrCat(R"({"messages": [{"role": "user", "content": ")",
@@ -756,6 +761,29 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
       EXPECT_TRUE(arguments["y"] == 1 || arguments["y"] == 2) << call;
     }
   }
+  // Named where it is not asked for strictly, and the rest holds.
+  const Answer part = Post(server, kChat,
+                           R"({"messages": [{"role": "user", "content": "a"}],
+          "max_tokens": 200, "guided_json": {"type": "array", "minItems": 2,
+          "maxItems": 2, "uniqueItems": true, "items": {"type": "integer",
+          "minimum": 3, "maximum": 5}}})");
+  ASSERT_EQ(part.status, 200) << part.text;
+  const json& named = part.json;
+  ASSERT_EQ(named["schema_dropped"].size(), 1u) << named;
+  EXPECT_TRUE(absl::StrContains(named["schema_dropped"][0].get<std::string>(),
+                                "uniqueItems"))
+      << named;
+  const json list =
+      json::parse(named["choices"][0]["message"]["content"].get<std::string>());
+  EXPECT_EQ(list.size(), 2u) << list;
+
+  // A call, or what is asked for.
+  const json either = chat(absl::StrCat(
+      tools, R"("response_format": {"type": "json_schema", "json_schema":
+                 {"schema": {"const": 17}}})"))["choices"][0];
+  EXPECT_TRUE(either["finish_reason"] == "tool_calls" ||
+              either["message"]["content"] == "17")
+      << either;
   for (const auto& [body, param] : {
            std::pair(R"("grammar": "root ::= (")", "grammar"),
            std::pair(R"("grammar": "root ::= root")", "grammar"),
@@ -763,9 +791,12 @@ TEST(ServeTest, FormatsAndForcedCallsHold) {
            std::pair(R"("grammar": "root ::= \"{#\" (([a-z ]*)*){0,9999}")",
                      "grammar"),
            // More work than is allowed, for the first token already.
+           std::pair(R"("grammar": "root ::= (([a-z ]*)*[a-z ]*){0,5000}")",
+                     "grammar"),
+           // Not kept, and strictly asked for.
            std::pair(R"("response_format": {"type": "json_schema",
-               "json_schema": {"schema": {"type": "string",
-               "pattern": "^(([a-z ]*)*[a-z ]*){0,5000}$"}}})",
+               "json_schema": {"strict": true, "schema": {"type": "string",
+               "pattern": "(?<=a)b"}}})",
                      "response_format"),
            std::pair(R"("response_format": {"type": "json_schema",
                "json_schema": {"schema": {"type": "strange"}}})",
@@ -839,10 +870,25 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   ExpectError(full, 400, "");
   EXPECT_EQ(full.json["error"]["type"], "exceed_context_size_error");
   ExpectError(embed(R"("input": 5)"), 400, "input");
-  ExpectError(Post(server, kCompletions, R"({"prompt": "a"})"), 501, "");
+  // As many as OpenAI takes, in their order.
+  const json inputs(2048, "the");
+  json different = inputs;
+  different[2047] = "the other";
+  const json most = embed(absl::StrCat(R"("input": )", different.dump())).json;
+  ASSERT_EQ(most["data"].size(), 2048u);
+  EXPECT_EQ(most["data"][2046]["embedding"], answer["data"][2]["embedding"]);
+  EXPECT_EQ(most["data"][2047]["embedding"], answer["data"][0]["embedding"]);
+  different.push_back("the");
+  ExpectError(embed(absl::StrCat(R"("input": )", different.dump())), 400,
+              "input");
+  EXPECT_EQ(
+      embed(absl::StrCat(R"("input": "the", "dimensions": )", mean.size()))
+          .status,
+      200);
+  ExpectError(Post(server, kCompletions, R"({"prompt": "a"})"), 400, "");
   ExpectError(Post(server, kChat,
                    R"({"messages": [{"role": "user", "content": "a"}]})"),
-              501, "");
+              400, "");
   EXPECT_EQ(Get(server, "/health").status, 200);
   EXPECT_EQ(Get(server, "/props").status, 200);
   EXPECT_EQ(MetricOf(server, "weft_sequences_running"), 0);

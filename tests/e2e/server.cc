@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -98,6 +99,10 @@ std::vector<nlohmann::json> Events(const std::string& stream, bool* done) {
   if (done != nullptr) *done = false;
   for (absl::string_view event :
        absl::StrSplit(stream, "\n\n", absl::SkipEmpty())) {
+    if (absl::StartsWith(event, ": ")) continue;  // still here
+    if (absl::ConsumePrefix(&event, "event: ")) {
+      event.remove_prefix(event.find('\n') + 1);
+    }
     EXPECT_TRUE(absl::ConsumePrefix(&event, "data: ")) << event;
     if (event == "[DONE]") {
       if (done != nullptr) *done = true;

@@ -198,6 +198,21 @@ TEST(Vocabulary, FileSettingsWin) {
   EXPECT_EQ(vocabulary->chat_template(), "{{ x }}");
 }
 
+TEST(Vocabulary, FillTokensHaveTwoNames) {
+  auto vocabulary = Read("llama", [](GgufWriter* writer) {
+    writer->SetUint32("tokenizer.ggml.prefix_token_id", 0);
+    writer->SetUint32("tokenizer.ggml.fim_pre_token_id", 1);
+    writer->SetUint32("tokenizer.ggml.suffix_token_id", 2);
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->fill_prefix(), 1);
+  EXPECT_EQ(vocabulary->fill_suffix(), 2);
+  EXPECT_FALSE(vocabulary->has_fill_middle());
+  EXPECT_FALSE(Read("llama", [](GgufWriter* writer) {
+                 writer->SetUint32("tokenizer.ggml.fim_mid_token_id", 9999);
+               }).ok());
+}
+
 std::vector<std::string> Words(int count) {
   std::vector<std::string> words;
   for (int i = 0; i < count; ++i) words.push_back(absl::StrCat("w", i));

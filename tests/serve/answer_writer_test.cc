@@ -58,7 +58,7 @@ std::vector<json> Parse(const std::string& stream) {
   return events;
 }
 
-std::string WholeText(const AnswerWriter& writer, const Usage& usage) {
+std::string WholeText(AnswerWriter& writer, const Usage& usage) {
   std::string text;
   JsonStream answer([&](absl::string_view piece) {
     absl::StrAppend(&text, piece);
@@ -69,9 +69,7 @@ std::string WholeText(const AnswerWriter& writer, const Usage& usage) {
   return text;
 }
 
-json Whole(const AnswerWriter& writer) {
-  return json::parse(WholeText(writer, {}));
-}
+json Whole(AnswerWriter& writer) { return json::parse(WholeText(writer, {})); }
 
 Usage SomeUsage() {
   Usage usage;
@@ -156,7 +154,8 @@ TEST_F(AnswerWriterTest, LogprobsOfCompletions) {
   EXPECT_EQ(choice["logprobs"].dump(),
             R"({"tokens":["bytes:\\xc3","bytes:\\xa9","llo"],)"
             R"("token_logprobs":[-1.0,-2.0,-3.0],)"
-            R"("top_logprobs":[{"bytes:\\xc3":-1.0,"\u0001":-9999.0},{},)"
+            R"("top_logprobs":[{"bytes:\\xc3":-1.0,"\u0001":-9999.0},)"
+            R"({"bytes:\\xa9":-2.0},)"
             R"({"llo":-3.0,"</s>":-5.0}],"text_offset":[0,1,1]})");
 }
 
@@ -195,6 +194,35 @@ TEST_F(AnswerWriterTest, OffsetsBeginBehindTheEcho) {
   EXPECT_EQ(choice["text"], "\xc3\xa9\xc3\xa9llo");
   EXPECT_EQ(choice["logprobs"]["text_offset"][0], 2);
   EXPECT_EQ(choice["logprobs"]["top_logprobs"][0], json::object());
+}
+
+TEST_F(AnswerWriterTest, AnEchoHasTheLogprobsOfItsPrompt) {
+  fields_.top_logprobs = 1;
+  fields_.prompt_logprobs = 1;
+  Event first = Text("");
+  first.prompt = {{1, 0, {}}, {290, -1, {{290, -1}}}};
+  Event second = Text("llo", {{290, -3, {{290, -3}}}});
+  second.prompt = {{290, -2, {{2, -1}}}};
+  AnswerWriter whole =
+      Make(AnswerKind::kCompletion, ToolCustom::kNone, {"llollo"});
+  whole.Add(0, first);
+  whole.Add(0, second);
+  whole.Add(0, End(FinishReason::kLength));
+  const json choice = Whole(whole)["choices"][0];
+  EXPECT_EQ(choice["text"], "llollollo");
+  EXPECT_EQ(choice["logprobs"].dump(),
+            R"({"tokens":["<s>","llo","llo","llo"],)"
+            R"("token_logprobs":[null,-1.0,-2.0,-3.0],)"
+            R"("top_logprobs":[null,{"llo":-1.0},{"</s>":-1.0,"llo":-2.0},)"
+            R"({"llo":-3.0}],"text_offset":[0,0,3,6]})");
+  // Without an echo they stand by themselves.
+  fields_.top_logprobs.reset();
+  AnswerWriter apart = Make(AnswerKind::kCompletion);
+  apart.Add(0, first);
+  apart.Add(0, End(FinishReason::kLength));
+  EXPECT_EQ(
+      Whole(apart)["choices"][0]["prompt_logprobs"].dump(),
+      R"([null,{"290":{"logprob":-1.0,"rank":1,"decoded_token":"llo"}}])");
 }
 
 TEST_F(AnswerWriterTest, LogprobsOfChats) {

@@ -242,8 +242,41 @@ TEST_F(HttpServerTest, AnOriginMayBeAllowed) {
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Origin"),
             "http://page.example");
-  EXPECT_EQ(client.Options("/echo", headers)->status, 204);
+  // Whatever headers a client's library sends of its own.
+  httplib::Headers asks = headers;
+  asks.emplace("Access-Control-Request-Method", "POST");
+  asks.emplace("Access-Control-Request-Headers",
+               "authorization,content-type,x-stainless-lang");
+  const auto preflight = client.Options("/echo", asks);
+  EXPECT_EQ(preflight->status, 204);
+  EXPECT_EQ(preflight->get_header_value("Access-Control-Allow-Headers"),
+            "authorization,content-type,x-stainless-lang");
+  EXPECT_EQ(client.Options("/echo", headers)
+                ->get_header_value("Access-Control-Allow-Headers"),
+            "authorization, content-type, x-api-key");
   ExpectError(client.Get("/open", {{"Origin", "http://evil.example"}}), 403);
+}
+
+TEST_F(HttpServerTest, RoutesHaveErrorsOfTheirForm) {
+  Start(*ApiKeys::Parse("secret"));
+  server_->Add(
+      "POST", "/other", false,
+      [](HttpCall& call) {
+        call.Answer(json{{"field", call.Query("field")}});
+      },
+      [](const ApiError& error) {
+        return json{{"said", error.message}};
+      });
+  httplib::Client client = Client();
+  const auto refused = client.Post("/other", "{}", "application/json");
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_TRUE(json::parse(refused->body).contains("said")) << refused->body;
+  const httplib::Headers key = {{"x-api-key", "secret"}};
+  EXPECT_EQ(
+      client.Post("/other?a=b&field=7", key, "{}", "application/json")->body,
+      R"({"field":"7"})");
+  EXPECT_EQ(client.Post("/other?fields=7", key, "{}", "application/json")->body,
+            R"({"field":""})");
 }
 
 TEST_F(HttpServerTest, NothingButOpenRoutesWhileItLoads) {

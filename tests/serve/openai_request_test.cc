@@ -44,7 +44,7 @@ TEST(CompletionRequestTest, DefaultsAreOpenAIs) {
   EXPECT_FALSE(fields.has_seed);
   EXPECT_FALSE(fields.stream);
   EXPECT_FALSE(fields.top_logprobs.has_value());
-  EXPECT_FALSE(request->parse_special);
+  EXPECT_TRUE(request->parse_special);
 }
 
 TEST(CompletionRequestTest, NullIsTheDefault) {
@@ -66,7 +66,7 @@ TEST(CompletionRequestTest, EveryFieldArrives) {
           "seed": -3, "n": 2, "max_tokens": 5, "min_tokens": 2,
           "stop": ["x", "y"], "logit_bias": {"3": -100, "4": 1.5},
           "logprobs": 2, "echo": false, "ignore_eos": true,
-          "cache_prompt": false, "parse_special": true, "stream": true,
+          "cache_prompt": false, "parse_special": false, "stream": true,
           "stream_options": {"include_usage": true}, "user": 5})");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->prompts[0].text, "a");
@@ -94,7 +94,7 @@ TEST(CompletionRequestTest, EveryFieldArrives) {
   EXPECT_FALSE(fields.cache_prompt);
   EXPECT_TRUE(fields.stream);
   EXPECT_TRUE(fields.stream_usage);
-  EXPECT_TRUE(request->parse_special);
+  EXPECT_FALSE(request->parse_special);
 }
 
 TEST(CompletionRequestTest, PromptsMayBeTextsOrIds) {
@@ -103,6 +103,63 @@ TEST(CompletionRequestTest, PromptsMayBeTextsOrIds) {
   ASSERT_EQ(ids->prompts.size(), 1u);
   EXPECT_EQ(ids->prompts[0].tokens, (std::vector<int32_t>{5, 6}));
   EXPECT_EQ(Completion(R"({"prompt": [[5], [6, 7]]})")->prompts.size(), 2u);
+}
+
+TEST(CompletionRequestTest, LogprobsOfAnEchoAreThosePromptsHaveToo) {
+  const auto echo =
+      Completion(R"({"prompt": "a", "echo": true, "logprobs": 2})");
+  ASSERT_TRUE(echo.ok()) << echo.status();
+  EXPECT_EQ(echo->generation.prompt_logprobs, 2);
+  EXPECT_FALSE(Completion(R"({"prompt": "a", "logprobs": 2})")
+                   ->generation.prompt_logprobs.has_value());
+  EXPECT_EQ(
+      Completion(R"({"prompt": "a", "max_tokens": 0})")->generation.max_tokens,
+      0);
+  EXPECT_EQ(Completion(R"({"prompt": "a", "suffix": "b"})")->suffix, "b");
+  EXPECT_FALSE(
+      Completion(R"({"prompt": "a", "suffix": ""})")->suffix.has_value());
+}
+
+TEST(ChatRequestTest, ALastMessageOfTheAssistantGoesOn) {
+  const auto chat = [](const std::string& last, const std::string& rest) {
+    return ParseChatCompletionRequest(
+        absl::StrCat(R"({"messages": [{"role": "user", "content": "q"}, )",
+                     last, "]", rest, "}"),
+        {});
+  };
+  const std::string assistant = R"({"role": "assistant", "content": "Sure, "})";
+  const struct {
+    std::string last, rest;
+    bool continues, opens;
+  } cases[] = {
+      {assistant, "", true, false},
+      {assistant, R"(, "continue_final_message": true)", true, false},
+      {assistant, R"(, "continue_final_message": false)", false, true},
+      {assistant, R"(, "add_generation_prompt": false)", false, false},
+      {assistant, R"(, "add_generation_prompt": true)", false, true},
+      {R"({"role": "user", "content": "b"})", "", false, true},
+      {R"({"role": "user", "content": "b"})",
+       R"(, "continue_final_message": true)", true, false},
+      {R"({"role": "assistant", "content": ""})", "", false, true},
+      {R"({"role": "assistant", "tool_calls": [{"id": "1", "function":
+           {"name": "f", "arguments": "{}"}}]})",
+       "", false, true},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.last + one.rest);
+    const auto request = chat(one.last, one.rest);
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->continues_last, one.continues);
+    EXPECT_EQ(request->add_generation_prompt, one.opens);
+  }
+  ExpectFieldError(chat(assistant, R"(, "continue_final_message": true,
+                                      "add_generation_prompt": true)")
+                       .status(),
+                   "continue_final_message");
+  ExpectFieldError(chat(R"({"role": "assistant", "content": ""})",
+                        R"(, "continue_final_message": true)")
+                       .status(),
+                   "continue_final_message");
 }
 
 TEST(CompletionRequestTest, ErrorsNameTheField) {
@@ -122,7 +179,6 @@ TEST(CompletionRequestTest, ErrorsNameTheField) {
       {R"("prompt": null)", "prompt"},
       {R"("prompt": "a", "max_tokens": "ten")", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 1.0)", "max_tokens"},
-      {R"("prompt": "a", "max_tokens": 0)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": -2)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 18446744073709551615)", "max_tokens"},
       {R"("prompt": "a", "max_tokens": 1e300)", "max_tokens"},
@@ -146,9 +202,11 @@ TEST(CompletionRequestTest, ErrorsNameTheField) {
       {R"("prompt": "a", "logit_bias": {"1": 101})", "logit_bias"},
       {R"("prompt": "a", "logprobs": 21)", "logprobs"},
       {R"("prompt": "a", "logprobs": true)", "logprobs"},
-      {R"("prompt": "a", "echo": true, "logprobs": 1)", "echo"},
+      {R"("prompt": "a", "echo": true, "suffix": "b")", "echo"},
+      {R"("prompt": "a", "echo": true, "logprobs": 1, "n": 2)", "n"},
+      {R"("prompt": "a", "prompt_logprobs": 21)", "prompt_logprobs"},
       {R"("prompt": "a", "best_of": 3)", "best_of"},
-      {R"("prompt": "a", "suffix": "b")", "suffix"},
+      {R"("prompt": "a", "suffix": 5)", "suffix"},
       {R"("prompt": "a", "stream": 1)", "stream"},
       {R"("prompt": "a", "stream_options": true)", "stream_options"},
       {R"("prompt": "a", "stream_options": {"include_usage": 1})",
@@ -256,6 +314,57 @@ TEST(ChatRequestTest, FormatsArriveInTheirOrder) {
       OutputFormat::kJson);
 }
 
+TEST(ChatRequestTest, FormatsInEverySpelling) {
+  const struct {
+    const char* fields;
+    OutputFormat format;
+    const char* source;
+    const char* field;
+  } cases[] = {
+      {R"("response_format": {"type": "json_object", "schema": {"a": 1}})",
+       OutputFormat::kJsonSchema, R"({"a":1})", "response_format"},
+      {R"("response_format": {"type": "json_schema", "schema": {"a": 1}})",
+       OutputFormat::kJsonSchema, R"({"a":1})", "response_format"},
+      {R"("json_schema": {"a": 1})", OutputFormat::kJsonSchema, R"({"a":1})",
+       "json_schema"},
+      {R"("guided_json": "{\"a\": 1}")", OutputFormat::kJsonSchema,
+       R"({"a":1})", "guided_json"},
+      {R"("guided_regex": "a+")", OutputFormat::kRegex, "a+", "guided_regex"},
+      {R"("guided_choice": ["a\"", "\n\\"])", OutputFormat::kGrammar,
+       R"(root ::= "a\"" | "\x0a\\")", "guided_choice"},
+      {R"("guided_grammar": "root ::= \"a\"")", OutputFormat::kGrammar,
+       R"(root ::= "a")", "guided_grammar"},
+      {R"("structured_outputs": {"json": {"a": 1}})", OutputFormat::kJsonSchema,
+       R"({"a":1})", "structured_outputs.json"},
+      {R"("structured_outputs": {"json_object": true})", OutputFormat::kJson,
+       "", "structured_outputs.json_object"},
+      {R"("structured_outputs": {"choice": ["x"]})", OutputFormat::kGrammar,
+       R"(root ::= "x")", "structured_outputs.choice"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.fields);
+    const auto request = Chat(one.fields);
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->generation.format, one.format);
+    EXPECT_EQ(request->generation.format_source, one.source);
+    EXPECT_EQ(request->generation.format_field, one.field);
+    EXPECT_FALSE(request->generation.strict_schema);
+    EXPECT_FALSE(request->generation.open_schema);
+  }
+  EXPECT_TRUE(Chat(R"("response_format": {"type": "json_schema", "json_schema":
+      {"strict": true, "schema": {}}})")
+                  ->generation.strict_schema);
+  EXPECT_TRUE(Chat(R"("structured_outputs": {"json": {},
+      "disable_additional_properties": false})")
+                  ->generation.open_schema);
+  ExpectFieldError(Chat(R"("guided_json": {}, "json_schema": {})").status(),
+                   "guided_json");
+  ExpectFieldError(Chat(R"("guided_choice": [])").status(), "guided_choice");
+  ExpectFieldError(Chat(R"("guided_json": "x")").status(), "guided_json");
+  ExpectFieldError(
+      Chat(R"("structured_outputs": {"structural_tag": {"a": 1}})").status(),
+      "structured_outputs.structural_tag");
+}
+
 constexpr char kTools[] =
     R"("tools": [{"type": "function", "function": {"name": "f"}}])";
 
@@ -352,7 +461,7 @@ TEST(OtherRequestsTest, TokensAndEmbeddings) {
       ParseEmbeddingsRequest(R"({"input": "a", "encoding_format": "x"})", {})
           .status(),
       "encoding_format");
-  EXPECT_EQ(inputs->dimensions, 0);
+  EXPECT_FALSE(inputs->dimensions.has_value());
   EXPECT_EQ(ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 5})", {})
                 ->dimensions,
             5);

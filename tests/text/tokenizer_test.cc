@@ -72,6 +72,25 @@ TEST(Tokenizer, TakesDefaultsWhereTheFileIsSilent) {
               ElementsAre(259, 297, 2));
 }
 
+TEST(Tokenizer, FindsFillTokensByTheirNames) {
+  EXPECT_EQ(MakeTokenizer(SpmVocabulary())->fill_middle(), -1);
+  Vocabulary vocabulary = SpmVocabulary();
+  const int first = vocabulary.tokens_size();
+  for (const char* name :
+       {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}) {
+    vocabulary.add_tokens(name);
+    vocabulary.add_types(Vocabulary::CONTROL);
+    vocabulary.add_scores(0);
+  }
+  vocabulary.set_fill_suffix(5);  // the file goes before
+  const auto tokenizer = MakeTokenizer(vocabulary);
+  EXPECT_EQ(tokenizer->fill_prefix(), first);
+  EXPECT_EQ(tokenizer->fill_suffix(), 5);
+  EXPECT_EQ(tokenizer->fill_middle(), first + 2);
+  vocabulary.set_fill_suffix(first + 3);
+  EXPECT_FALSE(Tokenizer::Create(vocabulary).ok());
+}
+
 TEST(Tokenizer, TellsTypesWhereTheFileHasNone) {
   Vocabulary vocabulary = SpmVocabulary();
   vocabulary.clear_types();

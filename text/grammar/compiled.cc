@@ -148,6 +148,29 @@ class Compiler {
       case Term::kRepeat:
         BuildRepeat(term, from, to, depth);
         break;
+      case Term::kStates:
+        BuildStates(*term.states, from, to);
+        break;
+    }
+  }
+
+  void BuildStates(const std::vector<CharacterState>& states, int32_t from,
+                   int32_t to) {
+    std::vector<int32_t> made;
+    for (size_t i = 0; i < states.size() && status_.ok(); ++i) {
+      made.push_back(NewState());
+    }
+    if (!status_.ok()) return;
+    Empty(from, made[0]);
+    for (size_t i = 0; i < states.size(); ++i) {
+      for (const CharacterState::Edge& edge : states[i].edges) {
+        Spend(1 + edge.on.size());
+        if (status_.ok()) BuildRanges(edge.on, made[i], made[edge.to]);
+        if (!status_.ok()) return;
+      }
+      Spend(1 + states[i].empty.size());
+      for (const int32_t next : states[i].empty) Empty(made[i], made[next]);
+      if (states[i].accepts) Empty(made[i], to);
     }
   }
 
@@ -178,9 +201,15 @@ class Compiler {
   }
 
   void BuildClass(const Term& term, int32_t from, int32_t to) {
+    BuildRanges(Normalized(term.ranges, term.negated), from, to);
+  }
+
+  // `ranges` are normalized.
+  void BuildRanges(const std::vector<CodePoints>& ranges, int32_t from,
+                   int32_t to) {
     // States by what must still follow: most sequences end alike.
     std::map<std::string, int32_t> suffixes;
-    const auto sequences = Utf8Sequences(Normalized(term.ranges, term.negated));
+    const auto sequences = Utf8Sequences(ranges);
     Spend(sequences.size());
     if (!status_.ok()) return;
     for (const ByteRanges& sequence : sequences) {
@@ -221,6 +250,8 @@ class Compiler {
         break;
       case Term::kReference:
         return SizeOfRule(term.name, depth);
+      case Term::kStates:
+        return {kLarge, kLarge};
       default:
         for (const Term& part : term.parts) {
           const Size of_part = SizeOf(part, depth + 1);

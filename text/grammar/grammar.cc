@@ -377,14 +377,17 @@ class Constraint : public TokenConstraint {
 
 }  // namespace
 
-Grammar::Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie)
-    : compiled_(std::move(compiled)), trie_(std::move(trie)) {}
+Grammar::Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie,
+                 std::vector<std::string> dropped)
+    : compiled_(std::move(compiled)),
+      trie_(std::move(trie)),
+      dropped_(std::move(dropped)) {}
 
 absl::StatusOr<std::shared_ptr<Grammar>> Grammar::Create(
     const Syntax& syntax, std::shared_ptr<const TokenTrie> trie) {
   WEFT_ASSIGN_OR_RETURN(Compiled compiled, Compiled::Create(syntax));
   return std::shared_ptr<Grammar>(
-      new Grammar(std::move(compiled), std::move(trie)));
+      new Grammar(std::move(compiled), std::move(trie), syntax.dropped));
 }
 
 std::unique_ptr<TokenConstraint> Grammar::NewConstraint() {

@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -53,6 +54,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
 
   const Compiled& compiled() const { return compiled_; }
   const TokenTrie& trie() const { return *trie_; }
+  // Syntax::dropped.
+  const std::vector<std::string>& dropped() const { return dropped_; }
 
   // What it holds now: it grows with the masks that are made.
   int64_t bytes();
@@ -78,10 +81,12 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   void KeepMask(int32_t state, std::shared_ptr<const StateMask> mask);
 
  private:
-  Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie);
+  Grammar(Compiled compiled, std::shared_ptr<const TokenTrie> trie,
+          std::vector<std::string> dropped);
 
   const Compiled compiled_;
   const std::shared_ptr<const TokenTrie> trie_;
+  const std::vector<std::string> dropped_;
   absl::Mutex mutex_;
   absl::flat_hash_map<int32_t, std::shared_ptr<const StateMask>> masks_
       ABSL_GUARDED_BY(mutex_);  // by state

@@ -1,297 +1,67 @@
 #include "text/grammar/json_schema.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "text/grammar/formats.h"
 #include "text/grammar/json_terms.h"
 #include "text/grammar/pattern.h"
+#include "text/grammar/schema_goals.h"
+#include "text/grammar/schema_numbers.h"
+#include "text/grammar/schema_values.h"
+#include "text/grammar/string_language.h"
 
 namespace weft::grammar {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxCount = 10000;
-constexpr int64_t kMaxInteger = 999999999999999999;  // 18 digits
+constexpr size_t kMaxStates = 3000;  // of one list or object that counts
+constexpr size_t kAnyOrder = 5;      // properties
+constexpr size_t kMaxValues = 60;    // of a list without repetitions
+constexpr size_t kAnyOrderValues = 6;
 
-constexpr absl::string_view kNotes[] = {
-    "$schema",  "$id",       "$comment",  "$defs",   "definitions",
-    "title",    "default",   "examples",  "example", "description",
-    "readOnly", "writeOnly", "deprecated"};
-constexpr absl::string_view kKnown[] = {"type",
-                                        "properties",
-                                        "required",
-                                        "additionalProperties",
-                                        "items",
-                                        "prefixItems",
-                                        "minItems",
-                                        "maxItems",
-                                        "enum",
-                                        "const",
-                                        "anyOf",
-                                        "oneOf",
-                                        "allOf",
-                                        "$ref",
-                                        "minLength",
-                                        "maxLength",
-                                        "pattern",
-                                        "format",
-                                        "minimum",
-                                        "maximum",
-                                        "exclusiveMinimum",
-                                        "exclusiveMaximum"};
-
-template <typename Names>
-bool IsAmong(const Names& names, absl::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-Term TwoDigits(absl::string_view first, absl::string_view last) {
-  const auto number = [](absl::string_view s) {
-    return (s[0] - '0') * 10 + (s[1] - '0');
-  };
-  Term choice = Choice({});
-  for (int i = number(first); i <= number(last); ++i) {
-    choice.parts.push_back(Literal(absl::StrCat(i / 10, i % 10)));
-  }
-  return choice;
-}
-
-Term DigitsOf(int64_t count) {
-  return Repeat(Class({{'0', '9'}}), count, count);
-}
-
-Term Date() {
-  // Days that every month has: 31 April would be a date of no calendar.
-  return Sequence(
-      {DigitsOf(4), Literal("-"),
-       Choice({Sequence({TwoDigits("01", "12"), Literal("-"),
-                         TwoDigits("01", "28")}),
-               Sequence({Choice({Literal("01"), Literal("03"), Literal("05"),
-                                 Literal("07"), Literal("08"), Literal("10"),
-                                 Literal("12")}),
-                         Literal("-"), TwoDigits("29", "31")}),
-               Sequence({Choice({Literal("04"), Literal("06"), Literal("09"),
-                                 Literal("11")}),
-                         Literal("-"), TwoDigits("29", "30")})})});
-}
-
-Term Time() {
-  return Sequence(
-      {TwoDigits("00", "23"), Literal(":"), TwoDigits("00", "59"), Literal(":"),
-       TwoDigits("00", "59"),
-       Optional(Sequence({Literal("."), Repeat(Class({{'0', '9'}}), 1, 9)})),
-       Choice({Literal("Z"),
-               Sequence({Class({{'+', '+'}, {'-', '-'}}), TwoDigits("00", "23"),
-                         Literal(":"), TwoDigits("00", "59")})})});
-}
-
-Term Uuid() {
-  const auto hex = [](int64_t count) {
-    return Repeat(Class({{'0', '9'}, {'a', 'f'}}), count, count);
-  };
-  return Sequence({hex(8), Literal("-"), hex(4), Literal("-"), hex(4),
-                   Literal("-"), hex(4), Literal("-"), hex(12)});
-}
-
-Term Ipv4() {
-  const Term part = IntegerBetween(0, 255);
-  return Sequence({part, Repeat(Sequence({Literal("."), part}), 3, 3)});
+std::string Text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 class Converter {
  public:
-  explicit Converter(const Json& schema) : whole_(schema) {}
+  Converter(const Json& schema, const SchemaOptions& options)
+      : open_(options.open),
+        goals_(schema, options.open, options.strict),
+        values_(&goals_, &budget_) {}
 
   absl::StatusOr<Syntax> Run() {
-    syntax_.rules = CommonRules();
-    Term root = Convert(whole_, "#", 0);
-    syntax_.rules.push_back({"root", std::move(root)});
-    // References may name further ones.
-    while (!waiting_.empty() && status_.ok()) {
-      const auto [pointer, rule] = waiting_.back();
+    WEFT_RETURN_IF_ERROR(goals_.status());
+    syntax_.rules = CommonRules(open_);
+    const std::string first = RuleFor({goals_.Root()});
+    while (!waiting_.empty() && goals_.status().ok()) {
+      const auto [goals, rule] = std::move(waiting_.back());
       waiting_.pop_back();
-      const Json* target = Find(pointer);
-      if (target == nullptr) {
-        Fail(absl::StrCat("#", pointer), "is referred to, but is not there");
-        break;
-      }
-      syntax_.rules.push_back(
-          {rule, Convert(*target, absl::StrCat("#", pointer), 0)});
+      Term term = OfGoals(goals);
+      syntax_.rules.push_back({rule, std::move(term)});
     }
-    if (!status_.ok()) return status_;
+    syntax_.rules.push_back({"root", Reference(first)});
+    WEFT_RETURN_IF_ERROR(goals_.status());
+    WEFT_RETURN_IF_ERROR(LeaveOutImpossible());
+    syntax_.dropped = goals_.dropped();
     return std::move(syntax_);
   }
 
  private:
-  Term Fail(absl::string_view place, absl::string_view why) {
-    if (status_.ok()) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat("JSON schema: ", place, ": ", why));
-    }
-    return Sequence({});
-  }
-
-  // What a JSON pointer names; null if nothing.
-  const Json* Find(const std::string& pointer) const {
-    const Json* at = &whole_;
-    for (size_t begin = 1; begin <= pointer.size();) {
-      const size_t end = std::min(pointer.find('/', begin), pointer.size());
-      const std::string key = absl::StrReplaceAll(
-          pointer.substr(begin, end - begin), {{"~1", "/"}, {"~0", "~"}});
-      if (!at->is_object() || !at->contains(key)) return nullptr;
-      at = &(*at)[key];
-      begin = end + 1;
-    }
-    return at;
-  }
-
-  Term Convert(const Json& schema, const std::string& place, int depth) {
-    if (!status_.ok()) return Sequence({});
-    if (depth > kMaxDepth) return Fail(place, "is nested too deeply");
-    if (schema.is_boolean()) {
-      return schema.get<bool>() ? Reference(kValueRule)
-                                : Fail(place, "false allows nothing");
-    }
-    if (!schema.is_object()) return Fail(place, "a schema is an object");
-    for (const auto& [key, value] : schema.items()) {
-      if (!IsAmong(kKnown, key) && !IsAmong(kNotes, key)) {
-        return Fail(place,
-                    absl::StrCat("keyword '", key, "' is not supported"));
-      }
-    }
-    if (schema.contains("$ref")) return ConvertReference(schema, place);
-    if (schema.contains("const")) return Constant(schema["const"]);
-    if (schema.contains("enum")) return Enum(schema["enum"], place);
-    for (const char* key : {"anyOf", "oneOf", "allOf"}) {
-      if (schema.contains(key)) return Alternatives(schema, key, place, depth);
-    }
-    if (schema.contains("type") && schema["type"].is_array()) {
-      Term choice = Choice({});
-      for (const Json& type : schema["type"]) {
-        choice.parts.push_back(OfType(type, schema, place, depth));
-      }
-      if (choice.parts.empty()) return Fail(place, "type is an empty list");
-      return choice;
-    }
-    return OfType(schema.contains("type") ? schema["type"] : TypeOf(schema),
-                  schema, place, depth);
-  }
-
-  static Json TypeOf(const Json& schema) {
-    static constexpr std::pair<absl::string_view, const char*> kSigns[] = {
-        {"properties", "object"},
-        {"required", "object"},
-        {"additionalProperties", "object"},
-        {"items", "array"},
-        {"prefixItems", "array"},
-        {"minItems", "array"},
-        {"maxItems", "array"},
-        {"minLength", "string"},
-        {"maxLength", "string"},
-        {"pattern", "string"},
-        {"format", "string"},
-        {"minimum", "number"},
-        {"maximum", "number"},
-        {"exclusiveMinimum", "number"},
-        {"exclusiveMaximum", "number"}};
-    for (const auto& [key, type] : kSigns) {
-      if (schema.contains(std::string(key))) return type;
-    }
-    return nullptr;
-  }
-
-  Term OfType(const Json& type, const Json& schema, const std::string& place,
-              int depth) {
-    if (type.is_null()) return Reference(kValueRule);
-    if (type == "object") return Object(schema, place, depth);
-    if (type == "array") return Array(schema, place, depth);
-    if (type == "string") return String(schema, place);
-    if (type == "integer") return Integer(schema, place);
-    if (type == "number") return Number(schema, place);
-    if (type == "boolean") return Choice({Literal("true"), Literal("false")});
-    if (type == "null") return Literal("null");
-    return Fail(place, absl::StrCat("type ", type.dump(), " is not known"));
-  }
-
-  Term ConvertReference(const Json& schema, const std::string& place) {
-    for (const auto& [key, value] : schema.items()) {
-      if (key != "$ref" && !IsAmong(kNotes, key)) {
-        return Fail(place, absl::StrCat("keyword '", key,
-                                        "' beside $ref is not supported"));
-      }
-    }
-    const Json& target = schema["$ref"];
-    if (!target.is_string()) return Fail(place, "$ref is no string");
-    const std::string text = target;
-    if (text != "#" && text.substr(0, 2) != "#/") {
-      return Fail(place, "$ref outside of the schema is not supported");
-    }
-    if (text == "#") return Reference("root");
-    const std::string pointer = text.substr(1);
-    const auto [it, is_new] = references_.try_emplace(
-        pointer, absl::StrCat("reference-", references_.size()));
-    if (is_new) waiting_.emplace_back(pointer, it->second);
-    return Reference(it->second);
-  }
-
-  static Term Constant(const Json& value) {
-    return Literal(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-
-  Term Enum(const Json& values, const std::string& place) {
-    if (!values.is_array() || values.empty()) {
-      return Fail(place, "enum is no list of values");
-    }
-    Term choice = Choice({});
-    for (const Json& value : values) choice.parts.push_back(Constant(value));
-    return choice;
-  }
-
-  Term Alternatives(const Json& schema, const std::string& keyword,
-                    const std::string& place, int depth) {
-    for (const auto& [key, value] : schema.items()) {
-      if (key != keyword && key != "type" && !IsAmong(kNotes, key)) {
-        return Fail(place, absl::StrCat("keyword '", key, "' beside ", keyword,
-                                        " is not supported"));
-      }
-    }
-    const Json& list = schema[keyword];
-    if (!list.is_array() || list.empty()) {
-      return Fail(place, absl::StrCat(keyword, " is no list of schemas"));
-    }
-    if (keyword == "allOf" && list.size() > 1) {
-      return Fail(place, "allOf of several schemas is not supported");
-    }
-    Term choice = Choice({});
-    for (size_t i = 0; i < list.size(); ++i) {
-      choice.parts.push_back(Convert(
-          list[i], absl::StrCat(place, "/", keyword, "/", i), depth + 1));
-    }
-    return choice;
-  }
-
-  // A count that is given, or the fallback.
-  int64_t Count(const Json& schema, const char* key, int64_t fallback,
-                const std::string& place) {
-    if (!schema.contains(key)) return fallback;
-    const Json& value = schema[key];
-    if (!value.is_number_integer() || value < 0 || value > kMaxCount) {
-      Fail(place,
-           absl::StrCat(key, " must be a whole number from 0 to ", kMaxCount));
-      return fallback;
-    }
-    return value;
+  // What no text can be; the first reason is told if that is all of the schema.
+  Term Nothing(absl::string_view place, absl::string_view why) {
+    if (nothing_.empty()) nothing_ = absl::StrCat(place, ": ", why);
+    return Choice({});
   }
 
   std::string NewRule(Term term) {
@@ -300,70 +70,444 @@ class Converter {
     return name;
   }
 
-  Term Member(Term key, Term value) {
+  std::string RuleFor(const Goals& goals) {
+    if (goals.empty()) return kValueRule;
+    const auto [it, is_new] =
+        rules_.try_emplace(goals, absl::StrCat("value-", rules_.size()));
+    if (is_new) waiting_.emplace_back(goals, it->second);
+    return it->second;
+  }
+
+  Term OfGoals(const Goals& goals) {
+    Term choice = Choice({});
+    for (const Alternative& way : goals_.Expand(goals)) {
+      AddWay(way, &choice);
+      if (!goals_.status().ok()) return choice;
+    }
+    if (choice.parts.empty()) {
+      return Nothing(goals_.place(goals[0]),
+                     "allows nothing: what fits contradicts itself or can "
+                     "never end");
+    }
+    return choice;
+  }
+
+  void AddWay(const Alternative& way, Term* choice) {
+    const auto add = [&](Term term) {
+      choice->parts.push_back(std::move(term));
+    };
+    if (way.values) {
+      for (const Json& value : *way.values) {
+        if (values_.Fits(way, value)) add(Constant(value));
+      }
+      return;
+    }
+    const auto excluded = [&](const Json& value) {
+      return std::find(way.excluded.begin(), way.excluded.end(), value) !=
+             way.excluded.end();
+    };
+    if (way.types == kAllTypes && IsFree(way))
+      return add(Reference(kValueRule));
+    if ((way.types & kObjectType) != 0) add(Object(way));
+    if ((way.types & kArrayType) != 0) add(Array(way));
+    if ((way.types & kStringType) != 0) add(String(way));
+    if ((way.types & kNumberType) != 0) add(Number(way));
+    if ((way.types & kBooleanType) != 0) {
+      for (const bool value : {true, false}) {
+        if (!excluded(value)) add(Literal(value ? "true" : "false"));
+      }
+    }
+    if ((way.types & kNullType) != 0 && !excluded(nullptr)) {
+      add(Literal("null"));
+    }
+    for (const Json& value : way.excluded) {
+      if (value.is_structured() && (way.types & TypeOf(value)) != 0) {
+        goals_.Drop(way.place,
+                    "a list or object that is not to be is not "
+                    "supported");
+      }
+    }
+  }
+
+  static bool IsFree(const Alternative& way) {
+    return way.mentioned == 0 && way.excluded.empty() && way.numbers.any() &&
+           !way.numbers.whole && way.texts.empty() && way.min_length == 0 &&
+           way.max_length < 0 && way.items.empty() && way.contains.empty() &&
+           way.min_items == 0 && way.max_items < 0 && !way.unique &&
+           way.members.empty() && way.required.empty() &&
+           way.forbidden.empty() && way.names.empty() &&
+           way.min_properties == 0 && way.max_properties < 0 &&
+           way.unevaluated.empty();
+  }
+
+  Term Constant(const Json& value) {
+    if (value.is_number() && open_) {
+      if (const auto number = DecimalOf(value)) {
+        return Choice({NumberTexts(*number), Literal(Text(value))});
+      }
+    }
+    if (!value.is_structured() || value.empty()) return Literal(Text(value));
+    const bool is_object = value.is_object();
+    std::vector<Term> parts = {Literal(is_object ? "{" : "["), Space()};
+    for (const auto& entry : value.items()) {
+      if (parts.size() > 2) parts.push_back(Comma());
+      Term inner = Constant(entry.value());
+      parts.push_back(is_object
+                          ? Member(Literal(Text(entry.key())), std::move(inner))
+                          : std::move(inner));
+    }
+    parts.push_back(Space());
+    parts.push_back(Literal(is_object ? "}" : "]"));
+    return Sequence(std::move(parts));
+  }
+
+  // A minimum that can be counted to, and a maximum that is.
+  int64_t Least(int64_t count, const char* key, const std::string& place) {
+    if (count > kMaxCount) {
+      goals_.Fail(place, absl::StrCat(key, " must be at most ", kMaxCount));
+    }
+    return std::min(count, kMaxCount);
+  }
+
+  Term Number(const Alternative& way) {
+    NumberRules rules = way.numbers;
+    for (const Json& value : way.excluded) {
+      if (!value.is_number()) continue;
+      if (const auto number = DecimalOf(value)) {
+        rules.excluded.push_back(*number);
+      } else {
+        goals_.Drop(way.place, "a number of hundreds of digits is not known");
+      }
+    }
+    if (rules.any()) {
+      if (!rules.whole) return Reference(kNumberRule);
+      if (!open_) return Reference(kIntegerRule);
+      return Sequence(
+          {Reference(kIntegerRule),
+           Optional(Sequence({Literal("."), Repeat(Class({{'0', '0'}}), 1)}))});
+    }
+    if (rules.least && rules.least->at.zero() && !rules.least->exclusive &&
+        !rules.whole && !rules.fractional && !rules.most &&
+        rules.multiples.empty() && rules.no_multiples.empty() &&
+        rules.excluded.empty()) {
+      return Reference(kNaturalNumberRule);
+    }
+    auto made = NumbersOf(rules, &budget_);
+    if (!made.ok()) {
+      goals_.Drop(way.place,
+                  absl::StrCat("multipleOf ", made.status().message()));
+      rules.multiples.clear();
+      rules.no_multiples.clear();
+      made = NumbersOf(rules, &budget_);
+      if (!made.ok()) {
+        goals_.Fail(way.place, "its numbers take too much work: simplify them");
+        return Choice({});
+      }
+    }
+    if (made->empty()) {
+      return Nothing(way.place, "no number is within the bounds");
+    }
+    return made->Texts();
+  }
+
+  Term String(const Alternative& way) {
+    const int64_t least = Least(way.min_length, "minLength", way.place);
+    const int64_t most = way.max_length < 0
+                             ? Term::kUnlimited
+                             : std::min(way.max_length, kMaxCount);
+    if (most != Term::kUnlimited && least > most) {
+      return Nothing(way.place, "minLength is above maxLength");
+    }
+    const bool sized = least > 0 || most != Term::kUnlimited;
+    const bool excluded =
+        std::any_of(way.excluded.begin(), way.excluded.end(),
+                    [](const Json& value) { return value.is_string(); });
+    if (way.texts.empty() && !excluded) {
+      if (!sized) return Reference(kStringRule);
+      return Quoted(Repeat(Reference(kCharacterRule), least, most));
+    }
+    if (way.texts.size() == 1 && !sized && !excluded &&
+        !way.texts[0].is_format && !way.texts[0].negated) {
+      auto inside = PatternInJson(way.texts[0].pattern, &budget_);
+      if (inside.ok()) {
+        const bool never = inside->kind == Term::kChoice;
+        return never ? Nothing(way.place, "no text matches the pattern")
+                     : Quoted(*std::move(inside));
+      }
+    }
+    const StringLanguage language = values_.TextsOf(way);
+    if (language.empty()) {
+      return Nothing(way.place, "no text is all that is asked for");
+    }
+    return Quoted(language.JsonTexts());
+  }
+
+  // ---- lists
+
+  Term Array(const Alternative& way) {
+    const SchemaValues::Shape shape = values_.ShapeOf(way);
+    const auto known = static_cast<int64_t>(shape.known);
+    int64_t least = Least(way.min_items, "minItems", way.place);
+    int64_t most = way.max_items < 0 ? Term::kUnlimited
+                                     : std::min(way.max_items, kMaxCount);
+    if (most != Term::kUnlimited && least > most) {
+      return Nothing(way.place, "minItems is above maxItems");
+    }
+    if (shape.closed) {
+      most = most == Term::kUnlimited ? known : std::min(most, known);
+      if (least > most) {
+        return Nothing(way.place, "minItems asks for more than there can be");
+      }
+      least = std::max(least, most);
+    }
+    if (way.unique && (most == Term::kUnlimited || most > 1)) {
+      if (auto made = UniqueItems(way, shape, least, most)) {
+        return *std::move(made);
+      }
+    }
+    if (!way.contains.empty()) {
+      if (auto made = ContainingItems(way, shape, least, most)) {
+        return *std::move(made);
+      }
+    }
+    if (known == 0) {
+      const std::string item = RuleFor(values_.ItemGoals(way, 0));
+      return InBrackets(Listed(item, least, most));
+    }
+    // What may follow after so many, from the last one on.
+    const int64_t fixed =
+        most == Term::kUnlimited ? known : std::min(known, most);
+    Term after = Space();
+    if (most == Term::kUnlimited || most > known) {
+      const std::string item = RuleFor(values_.ItemGoals(way, shape.known));
+      after = Sequence({Repeat(Sequence({Comma(), Reference(item)}),
+                               std::max<int64_t>(0, least - known),
+                               most == Term::kUnlimited ? most : most - known),
+                        Space()});
+    }
+    for (int64_t i = fixed; i-- > 0;) {
+      Term next = Reference(RuleFor(values_.ItemGoals(way, i)));
+      next = i > 0 ? Sequence({Comma(), std::move(next), std::move(after)})
+                   : Sequence({std::move(next), std::move(after)});
+      if (least > i) {
+        after = std::move(next);
+      } else {
+        after = Reference(
+            NewRule(Choice({std::move(next), i > 0 ? Space() : Sequence({})})));
+      }
+      if (i % 16 == 15) after = Reference(NewRule(std::move(after)));
+    }
+    return InBrackets(std::move(after));
+  }
+
+  static Term InBrackets(Term inside) {
+    return Sequence({Literal("["), Space(), std::move(inside), Literal("]")});
+  }
+
+  // From `least` to `most` of one kind, and the space behind them.
+  Term Listed(const std::string& item, int64_t least, int64_t most) {
+    if (most == 0) return Sequence({});
+    Term list = Sequence({Reference(item),
+                          Repeat(Sequence({Comma(), Reference(item)}),
+                                 std::max<int64_t>(0, least - 1),
+                                 most == Term::kUnlimited ? most : most - 1),
+                          Space()});
+    return least > 0 ? std::move(list) : Optional(std::move(list));
+  }
+
+  // One item after others, or the first.
+  static Term Item(bool first, Term item) {
+    return first ? std::move(item) : Sequence({Comma(), std::move(item)});
+  }
+
+  // A list of values that are all known, none twice: those that are left, or,
+  // of many, those behind the last one.
+  std::optional<Term> UniqueItems(const Alternative& way,
+                                  const SchemaValues::Shape& shape,
+                                  int64_t least, int64_t most) {
+    const auto drop = [&](absl::string_view why) {
+      goals_.Drop(way.place, absl::StrCat("uniqueItems ", why));
+      return std::nullopt;
+    };
+    std::vector<Json> values;
+    for (size_t i = 0; i <= shape.known; ++i) {
+      if (i == shape.known && shape.closed) break;
+      const auto more = values_.AllOf(values_.ItemGoals(way, i));
+      if (!more)
+        return drop("of items that are no enumeration is not supported");
+      for (const Json& value : *more) {
+        if (std::find(values.begin(), values.end(), value) == values.end()) {
+          values.push_back(value);
+        }
+      }
+    }
+    if (values.size() > kMaxValues) {
+      return drop(absl::StrCat("of more than ", kMaxValues,
+                               " values is not supported"));
+    }
+    if (!way.contains.empty()) return drop("beside contains is not supported");
+    const bool any_order = values.size() <= kAnyOrderValues;
+    const auto count = static_cast<int64_t>(values.size());
+    if (most == Term::kUnlimited || most > count) most = count;
+    if (least > count) {
+      return Nothing(way.place, "minItems asks for more than there can be");
+    }
+    // By how many there are, and which (any order), or behind which.
+    std::map<std::pair<int64_t, uint64_t>, std::string> names;
+    std::vector<std::pair<int64_t, uint64_t>> work;
+    const auto state = [&](int64_t written, uint64_t taken) {
+      const auto [it, is_new] = names.try_emplace({written, taken});
+      if (is_new) {
+        it->second = absl::StrCat("part-", ++parts_);
+        work.emplace_back(written, taken);
+      }
+      return Reference(it->second);
+    };
+    Term start = state(0, 0);
+    std::map<std::pair<size_t, size_t>, bool> fits;  // position, value
+    while (!work.empty()) {
+      const auto [written, taken] = work.back();
+      work.pop_back();
+      Term choice = Choice({});
+      if (written >= least) {
+        choice.parts.push_back(written > 0 ? Space() : Sequence({}));
+      }
+      const size_t position =
+          std::min(static_cast<size_t>(written), shape.known);
+      for (size_t v = 0; v < values.size() && written < most; ++v) {
+        const bool is_taken = any_order ? (taken >> v & 1) != 0 : v < taken;
+        if (is_taken) continue;
+        const auto [it, is_new] = fits.try_emplace({position, v}, false);
+        if (is_new) {
+          it->second =
+              values_.FitsAll(values_.ItemGoals(way, position), values[v]);
+        }
+        if (!it->second) continue;
+        choice.parts.push_back(
+            Sequence({Item(written == 0, Constant(values[v])),
+                      state(written + 1,
+                            any_order ? taken | uint64_t{1} << v : v + 1)}));
+      }
+      syntax_.rules.push_back({names[{written, taken}], std::move(choice)});
+    }
+    return InBrackets(std::move(start));
+  }
+
+  // A list of which some items are to be of some kind: every item is taken for
+  // one of a kind, or not, and both are counted.
+  std::optional<Term> ContainingItems(const Alternative& way,
+                                      const SchemaValues::Shape& shape,
+                                      int64_t least, int64_t most) {
+    const std::vector<Alternative::Contains>& kinds = way.contains;
+    using State = std::vector<int64_t>;  // items, and of each kind
+    const int64_t last =
+        std::max({static_cast<int64_t>(shape.known), least,
+                  most == Term::kUnlimited ? int64_t{1} : most});
+    double states = static_cast<double>(last) + 1;
+    for (const auto& kind : kinds) {
+      states *= static_cast<double>(std::max(kind.least, kind.most) + 1);
+    }
+    if (states > kMaxStates || kinds.size() > 3) {
+      goals_.Drop(way.place, "contains with so large numbers is not supported");
+      return std::nullopt;
+    }
+    std::map<State, std::string> names;
+    std::vector<State> work;
+    const auto state = [&](const State& s) {
+      const auto [it, is_new] = names.try_emplace(s);
+      if (is_new) {
+        it->second = absl::StrCat("part-", ++parts_);
+        work.push_back(s);
+      }
+      return Reference(it->second);
+    };
+    Term start = state(State(kinds.size() + 1, 0));
+    while (!work.empty()) {
+      const State at = work.back();
+      work.pop_back();
+      Term choice = Choice({});
+      bool may_end = at[0] >= least;
+      for (size_t k = 0; k < kinds.size(); ++k) {
+        if (at[k + 1] < kinds[k].least) may_end = false;
+      }
+      if (may_end) choice.parts.push_back(at[0] > 0 ? Space() : Sequence({}));
+      const bool may_go_on = most == Term::kUnlimited || at[0] < most;
+      // Bit k: the item counts for kind k.
+      for (size_t is = 0; may_go_on && is < size_t{1} << kinds.size(); ++is) {
+        State next = at;
+        next[0] = std::min(at[0] + 1, last);
+        Goals goals = values_.ItemGoals(
+            way, std::min(static_cast<size_t>(at[0]), shape.known));
+        bool allowed = true;
+        for (size_t k = 0; k < kinds.size(); ++k) {
+          const bool counts = (is >> k & 1) != 0;
+          if (counts) {
+            goals = SchemaGoals::With(std::move(goals), kinds[k].goal);
+            if (kinds[k].most >= 0 && at[k + 1] == kinds[k].most) {
+              allowed = false;
+            }
+            next[k + 1] = std::min(at[k + 1] + 1,
+                                   std::max(kinds[k].least, kinds[k].most));
+          } else if (kinds[k].most >= 0) {
+            goals = SchemaGoals::With(std::move(goals),
+                                      goals_.Contrary(kinds[k].goal));
+          }
+        }
+        if (!allowed) continue;
+        choice.parts.push_back(Sequence(
+            {Item(at[0] == 0, Reference(RuleFor(goals))), state(next)}));
+      }
+      syntax_.rules.push_back({names[at], std::move(choice)});
+    }
+    return InBrackets(std::move(start));
+  }
+
+  // ---- objects
+
+  static Term Member(Term key, Term value) {
     return Sequence(
         {std::move(key), Space(), Literal(":"), Space(), std::move(value)});
   }
 
-  Term Object(const Json& schema, const std::string& place, int depth) {
-    const Json properties = schema.value("properties", Json::object());
-    const Json required = schema.value("required", Json::array());
-    const Json additional = schema.value(
-        "additionalProperties", Json(properties.empty() && required.empty()));
-    if (!properties.is_object()) return Fail(place, "properties is no object");
-    if (!required.is_array()) return Fail(place, "required is no list");
-    std::vector<std::string> wanted;
-    for (const Json& name : required) {
-      if (!name.is_string()) return Fail(place, "required is no list of names");
-      wanted.push_back(name);
+  Term Object(const Alternative& way) {
+    SchemaValues::Names names = values_.NamesOf(way);
+    if (!names.impossible.empty()) {
+      return Nothing(way.place, absl::StrCat("'", names.impossible,
+                                             "' is required and not allowed"));
     }
-    std::vector<std::string> names;
     std::vector<Term> members;
     std::vector<bool> needed;
-    for (const auto& [name, value] : properties.items()) {
-      names.push_back(name);
+    for (const std::string& name : names.declared) {
       members.push_back(
-          Member(Constant(name),
-                 Convert(value, absl::StrCat(place, "/properties/", name),
-                         depth + 1)));
-      needed.push_back(IsAmong(wanted, name));
+          Member(Literal(Text(name)),
+                 Reference(RuleFor(values_.ValueGoals(way, name)))));
+      needed.push_back(std::find(way.required.begin(), way.required.end(),
+                                 name) != way.required.end());
     }
-    for (const std::string& name : wanted) {
-      if (IsAmong(names, name)) continue;
-      // Anything may stand there, but it must be there.
-      names.push_back(name);
-      members.push_back(Member(
-          Constant(name),
-          additional.is_object() || additional == true
-              ? Convert(additional,
-                        absl::StrCat(place, "/additionalProperties"), depth + 1)
-              : Fail(place, absl::StrCat("'", name,
-                                         "' is required and not allowed"))));
-      needed.push_back(true);
+    Term more = Choice({});
+    for (SchemaValues::FreeNames& free : names.free) {
+      Term key =
+          free.all ? Reference(kStringRule) : Quoted(free.names.JsonTexts());
+      more.parts.push_back(
+          Member(std::move(key), Reference(RuleFor(free.goals))));
     }
-    Term more = Sequence({});
-    bool has_more = false;
-    if (additional.is_object() || additional == true) {
-      has_more = true;
-      for (const std::string& name : names) {
-        if (name.size() > kMaxNameBytes) {
-          return Fail(place, absl::StrCat("a name of more than ", kMaxNameBytes,
-                                          " bytes needs additionalProperties "
-                                          "to be false"));
-        }
-      }
-      more = Member(
-          names.empty() ? Reference(kStringRule) : StringBut(names),
-          Convert(additional, absl::StrCat(place, "/additionalProperties"),
-                  depth + 1));
-    } else if (additional != false) {
-      return Fail(place, "additionalProperties is no schema");
+    const bool has_more = !more.parts.empty();
+    const auto declared = static_cast<int64_t>(members.size());
+    const int64_t least = Least(way.min_properties, "minProperties", way.place);
+    int64_t most = way.max_properties;
+    if (!has_more && most >= declared) most = -1;
+    const bool counts =
+        least > std::count(needed.begin(), needed.end(), true) || most >= 0;
+    const bool any_order =
+        open_ && (has_more || declared > 1) && members.size() <= kAnyOrder;
+    Term inside = Choice({});
+    if (counts || any_order || (open_ && has_more && declared > 0)) {
+      inside = CountedMembers(way, std::move(members), needed, std::move(more),
+                              least, most, any_order);
+    } else {
+      inside = Members(std::move(members), needed, std::move(more), has_more);
     }
-    if (!status_.ok()) return Sequence({});
-    return Sequence(
-        {Literal("{"), Space(),
-         Members(std::move(members), needed, std::move(more), has_more),
-         Literal("}")});
+    return Sequence({Literal("{"), Space(), std::move(inside), Literal("}")});
   }
 
   // Members in order, those that are not needed perhaps left out, then more;
@@ -395,169 +539,191 @@ class Converter {
     return first;
   }
 
-  Term Array(const Json& schema, const std::string& place, int depth) {
-    const Json prefix = schema.value("prefixItems", Json::array());
-    if (!prefix.is_array()) return Fail(place, "prefixItems is no list");
-    const int64_t known = static_cast<int64_t>(prefix.size());
-    int64_t most = Count(schema, "maxItems", Term::kUnlimited, place);
-    const bool unlimited = most == Term::kUnlimited;
-    const int64_t wanted = Count(schema, "minItems", 0, place);
-    const Json items = schema.value("items", Json(known == 0));
-    const bool has_items = items != false;
-    if (!unlimited && wanted > most) {
-      return Fail(place, "minItems is above maxItems");
+  // Where members are counted, or come in any order. Of names that are not
+  // known, one counts for the least number: a name that is there twice is one.
+  Term CountedMembers(const Alternative& way, std::vector<Term> members,
+                      const std::vector<bool>& needed, Term more, int64_t least,
+                      int64_t most, bool any_order) {
+    struct State {
+      uint64_t at;      // which are written (any order), or may follow
+      int64_t written;  // up to `most`, or 1
+      int64_t known;    // different ones, up to `least`
+      bool free;        // one is of a name that is not known
+      bool operator<(const State& o) const {
+        return std::tie(at, written, known, free) <
+               std::tie(o.at, o.written, o.known, o.free);
+      }
+    };
+    const bool has_more = !more.parts.empty();
+    const size_t count = members.size();
+    const auto declared = static_cast<int64_t>(count);
+    const bool repeats = least > declared + (has_more ? 1 : 0);
+    if (repeats && has_more) {
+      goals_.Drop(way.place,
+                  "minProperties of names that are not listed counts names "
+                  "that are there twice");
+    } else if (repeats) {
+      return Nothing(way.place,
+                     "minProperties asks for more than there can be");
     }
-    if (!has_items && wanted > known) {
-      return Fail(place, "minItems asks for more than there can be");
+    const double states =
+        static_cast<double>(any_order ? uint64_t{1} << count : count + 1) *
+        static_cast<double>(std::max<int64_t>(most, 1) + 1) *
+        static_cast<double>(least + 1);
+    if (states > kMaxStates) {
+      goals_.Drop(way.place,
+                  "minProperties and maxProperties beside so many properties "
+                  "are not supported");
+      return Members(std::move(members), needed, std::move(more), has_more);
     }
-    const int64_t fixed = unlimited ? known : std::min(known, most);
-    std::vector<Term> parts = {Literal("["), Space()};
-    for (int64_t i = 0; i < fixed; ++i) {
-      if (i > 0) parts.push_back(Comma());
-      parts.push_back(Convert(
-          prefix[i], absl::StrCat(place, "/prefixItems/", i), depth + 1));
-    }
-    if (has_items && (unlimited || most > fixed)) {
-      const std::string item =
-          NewRule(Convert(items, absl::StrCat(place, "/items"), depth + 1));
-      const int64_t least = std::max<int64_t>(0, wanted - fixed);
-      const int64_t rest = unlimited ? Term::kUnlimited : most - fixed;
-      const auto following = [&](int64_t from, int64_t to) {
-        return Repeat(Sequence({Comma(), Reference(item)}), from, to);
+    std::vector<std::string> rules;
+    for (Term& member : members) rules.push_back(NewRule(std::move(member)));
+    const std::string more_rule = has_more ? NewRule(std::move(more)) : "";
+    std::map<State, std::string> names;
+    std::vector<State> work;
+    const auto state = [&](const State& s) {
+      const auto [it, is_new] = names.try_emplace(s);
+      if (is_new) {
+        it->second = absl::StrCat("part-", ++parts_);
+        work.push_back(s);
+      }
+      return Reference(it->second);
+    };
+    const int64_t most_written = most >= 0 ? std::max<int64_t>(most, 1) : 1;
+    Term start = state({0, 0, 0, false});
+    while (!work.empty()) {
+      const State at = work.back();
+      work.pop_back();
+      Term choice = Choice({});
+      const auto take = [&](const std::string& member, uint64_t next,
+                            bool free) {
+        if (most >= 0 && at.written >= most) return;
+        const bool counted = !free || !at.free || repeats;
+        const State after = {next, std::min(at.written + 1, most_written),
+                             std::min(at.known + (counted ? 1 : 0), least),
+                             at.free || free};
+        choice.parts.push_back(
+            Sequence({Item(at.written == 0, Reference(member)), state(after)}));
       };
-      if (fixed > 0) {
-        parts.push_back(following(least, rest));
-      } else {
-        Term list =
-            Sequence({Reference(item),
-                      following(std::max<int64_t>(0, least - 1),
-                                unlimited ? Term::kUnlimited : rest - 1)});
-        parts.push_back(least > 0 ? std::move(list)
-                                  : Optional(std::move(list)));
+      bool may_end = at.known >= least;
+      if (any_order) {
+        for (size_t i = 0; i < count; ++i) {
+          if ((at.at >> i & 1) != 0) continue;
+          if (needed[i]) may_end = false;
+          take(rules[i], at.at | uint64_t{1} << i, false);
+        }
+        if (has_more) take(more_rule, at.at, true);
+      } else if (at.at < count) {
+        may_end = false;
+        take(rules[at.at], at.at + 1, false);
+        if (open_ && has_more) take(more_rule, at.at, true);
+        if (!needed[at.at]) {
+          choice.parts.push_back(
+              state({at.at + 1, at.written, at.known, at.free}));
+        }
+      } else if (has_more) {
+        take(more_rule, at.at, true);
       }
+      if (may_end) {
+        choice.parts.push_back(at.written > 0 ? Space() : Sequence({}));
+      }
+      syntax_.rules.push_back({names[at], std::move(choice)});
     }
-    parts.push_back(Space());
-    parts.push_back(Literal("]"));
-    return Sequence(std::move(parts));
+    return start;
   }
 
-  Term String(const Json& schema, const std::string& place) {
-    const bool sized =
-        schema.contains("minLength") || schema.contains("maxLength");
-    for (const char* key : {"pattern", "format"}) {
-      if (!schema.contains(key)) continue;
-      if (!schema[key].is_string()) {
-        return Fail(place, absl::StrCat(key, " is no string"));
-      }
-      if (sized || (schema.contains("pattern") && schema.contains("format"))) {
-        return Fail(place, absl::StrCat("'", key,
-                                        "' beside another restriction of the "
-                                        "text is not supported"));
-      }
+  // ---- what cannot be
+
+  // Whether there is a text of `term`, by the rules known to have one.
+  bool IsPossible(const Term& term, const std::vector<bool>& known) const {
+    const auto possible = [&](const Term& part) {
+      return IsPossible(part, known);
+    };
+    switch (term.kind) {
+      case Term::kReference:
+        return known[index_.at(term.name)];
+      case Term::kSequence:
+        return std::all_of(term.parts.begin(), term.parts.end(), possible);
+      case Term::kChoice:
+        return std::any_of(term.parts.begin(), term.parts.end(), possible);
+      case Term::kRepeat:
+        return term.least == 0 || possible(term.parts[0]);
+      default:
+        return true;
     }
-    if (schema.contains("pattern")) {
-      absl::StatusOr<Term> inside =
-          ParsePattern(schema["pattern"].get_ref<const std::string&>());
-      if (!inside.ok()) return Fail(place, inside.status().message());
-      return Quoted(*std::move(inside));
-    }
-    if (schema.contains("format")) return Format(schema["format"], place);
-    if (!sized) return Reference(kStringRule);
-    const int64_t least = Count(schema, "minLength", 0, place);
-    const int64_t most = Count(schema, "maxLength", Term::kUnlimited, place);
-    if (most != Term::kUnlimited && least > most) {
-      return Fail(place, "minLength is above maxLength");
-    }
-    return Quoted(Repeat(Reference(kCharacterRule), least, most));
   }
 
-  Term Format(const std::string& name, const std::string& place) {
-    if (name == "date") return Quoted(Date());
-    if (name == "time") return Quoted(Time());
-    if (name == "date-time") {
-      return Quoted(Sequence({Date(), Literal("T"), Time()}));
+  void NoteUses(const Term& term, size_t user) {
+    if (term.kind == Term::kReference) {
+      users_[index_.at(term.name)].push_back(user);
     }
-    if (name == "uuid") return Quoted(Uuid());
-    if (name == "ipv4") return Quoted(Ipv4());
-    return Fail(place,
-                absl::StrCat("format '", name,
-                             "' is not supported: use date, time, date-time, "
-                             "uuid, ipv4 or a pattern"));
+    for (const Term& part : term.parts) NoteUses(part, user);
   }
 
-  // The whole number at a bound; nullopt where there is none.
-  std::optional<int64_t> Bound(const Json& schema, const char* inclusive,
-                               const char* exclusive, bool lower,
-                               const std::string& place) {
-    std::optional<int64_t> bound;
-    for (const char* key : {inclusive, exclusive}) {
-      if (!schema.contains(key)) continue;
-      if (!schema[key].is_number()) {
-        Fail(place, absl::StrCat(key, " is no number"));
-        return std::nullopt;
-      }
-      const double value = schema[key];
-      const double whole = lower ? std::ceil(value) : std::floor(value);
-      int64_t at = std::clamp<int64_t>(std::fabs(whole) < 1e18
-                                           ? static_cast<int64_t>(whole)
-                                       : whole < 0 ? -kMaxInteger
-                                                   : kMaxInteger,
-                                       -kMaxInteger, kMaxInteger);
-      // A double does not hold every number of 18 digits.
-      if (schema[key].is_number_integer() && std::fabs(whole) < 1e18) {
-        at = schema[key].get<int64_t>();
-      }
-      if (key == exclusive && whole == value) at += lower ? 1 : -1;
-      if (!bound.has_value()) bound = at;
-      bound = lower ? std::max(*bound, at) : std::min(*bound, at);
+  // Of a term that is possible, what is not.
+  void LeaveOut(const std::vector<bool>& known, Term* term) {
+    if (term->kind == Term::kChoice) {
+      term->parts.erase(std::remove_if(term->parts.begin(), term->parts.end(),
+                                       [&](const Term& part) {
+                                         return !IsPossible(part, known);
+                                       }),
+                        term->parts.end());
+    } else if (term->kind == Term::kRepeat &&
+               !IsPossible(term->parts[0], known)) {
+      *term = Sequence({});
     }
-    return bound;
+    for (Term& part : term->parts) LeaveOut(known, &part);
   }
 
-  Term Integer(const Json& schema, const std::string& place) {
-    const auto least =
-        Bound(schema, "minimum", "exclusiveMinimum", true, place);
-    const auto most =
-        Bound(schema, "maximum", "exclusiveMaximum", false, place);
-    if (!least.has_value() && !most.has_value()) {
-      return Reference(kIntegerRule);
+  absl::Status LeaveOutImpossible() {
+    std::vector<Rule>& rules = syntax_.rules;
+    for (size_t i = 0; i < rules.size(); ++i) index_[rules[i].name] = i;
+    users_.resize(rules.size());
+    for (size_t i = 0; i < rules.size(); ++i) NoteUses(rules[i].term, i);
+    std::vector<bool> known(rules.size(), false);
+    std::vector<size_t> work;
+    for (size_t i = 0; i < rules.size(); ++i) work.push_back(i);
+    while (!work.empty()) {
+      const size_t rule = work.back();
+      work.pop_back();
+      if (known[rule] || !IsPossible(rules[rule].term, known)) continue;
+      known[rule] = true;
+      work.insert(work.end(), users_[rule].begin(), users_[rule].end());
     }
-    const int64_t low = least.value_or(-kMaxInteger);
-    const int64_t high = most.value_or(kMaxInteger);
-    if (low > high) return Fail(place, "no whole number is within the bounds");
-    return IntegerBetween(low, high);
+    if (!known[index_.at("root")]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "JSON schema: ", nothing_.empty()
+                               ? "#: allows nothing that can never end"
+                               : nothing_));
+    }
+    std::vector<Rule> kept;
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (!known[i]) continue;
+      LeaveOut(known, &rules[i].term);
+      kept.push_back(std::move(rules[i]));
+    }
+    rules = std::move(kept);
+    return absl::OkStatus();
   }
 
-  Term Number(const Json& schema, const std::string& place) {
-    for (const char* key :
-         {"maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
-      if (schema.contains(key)) {
-        return Fail(place, absl::StrCat("keyword '", key,
-                                        "' of a number is not supported: use "
-                                        "integers"));
-      }
-    }
-    if (!schema.contains("minimum")) return Reference(kNumberRule);
-    if (schema["minimum"] != 0) {
-      return Fail(place,
-                  "keyword 'minimum' of a number is only supported as "
-                  "0: use integers");
-    }
-    return Reference(kNaturalNumberRule);
-  }
-
-  const Json& whole_;
+  const bool open_;
+  Budget budget_;
+  SchemaGoals goals_;
+  SchemaValues values_;
   Syntax syntax_;
-  std::map<std::string, std::string> references_;  // pointer to rule
-  std::vector<std::pair<std::string, std::string>> waiting_;
+  std::map<Goals, std::string> rules_;
+  std::vector<std::pair<Goals, std::string>> waiting_;
   int parts_ = 0;
-  absl::Status status_;
+  std::string nothing_;
+  absl::flat_hash_map<std::string, size_t> index_;
+  std::vector<std::vector<size_t>> users_;
 };
 
 }  // namespace
 
-absl::StatusOr<Syntax> FromJsonSchema(const nlohmann::ordered_json& schema) {
-  return Converter(schema).Run();
+absl::StatusOr<Syntax> FromJsonSchema(const nlohmann::ordered_json& schema,
+                                      const SchemaOptions& options) {
+  return Converter(schema, options).Run();
 }
 
 Syntax AnyJsonObject() {

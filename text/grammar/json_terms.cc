@@ -1,11 +1,6 @@
 #include "text/grammar/json_terms.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "text/grammar/utf8_ranges.h"
-#include "text/jinja/text.h"
 
 namespace weft::grammar {
 namespace {
@@ -64,63 +59,6 @@ Term DigitsBetween(const std::string& low, const std::string& high) {
   return choice;
 }
 
-// 0 <= least <= most.
-void AddNaturals(int64_t least, int64_t most, const std::string& sign,
-                 Term& choice) {
-  for (std::string low = absl::StrCat(least);;
-       low = "1" + std::string(low.size(), '0')) {
-    const std::string high = absl::StrCat(most);
-    const bool last = low.size() == high.size();
-    Term digits =
-        DigitsBetween(low, last ? high : std::string(low.size(), '9'));
-    choice.parts.push_back(Sequence({Literal(sign), std::move(digits)}));
-    if (last) return;
-  }
-}
-
-struct NameTree {
-  std::vector<std::pair<char32_t, NameTree>> children;
-  bool is_name = false;
-};
-
-void Insert(const jinja::Text& name, NameTree& tree) {
-  NameTree* node = &tree;
-  for (const char32_t c : name) {
-    auto found =
-        std::find_if(node->children.begin(), node->children.end(),
-                     [&](const auto& child) { return child.first == c; });
-    if (found == node->children.end()) {
-      node->children.emplace_back(c, NameTree());
-      found = node->children.end() - 1;
-    }
-    node = &found->second;
-  }
-  node->is_name = true;
-}
-
-Term NoneOf(const NameTree& tree) {
-  std::vector<CodePoints> taken = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
-  Term choice = Choice({});
-  for (const auto& [c, child] : tree.children) {
-    taken.push_back({c, c});
-    std::string bytes;
-    jinja::AppendUtf8(c, bytes);
-    // A character that needs an escape is not among the keys made here.
-    if (c > 0x1F && c != '"' && c != '\\') {
-      // Moved: a copy at every character would be one of all that follow.
-      Term rest = Sequence({Literal(bytes)});
-      rest.parts.push_back(NoneOf(child));
-      choice.parts.push_back(std::move(rest));
-    }
-  }
-  const Term any =
-      Class({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}, /*negated=*/true);
-  choice.parts.push_back(
-      Sequence({Class(taken, /*negated=*/true), Repeat(any, 0)}));
-  if (!tree.is_name) choice.parts.push_back(Sequence({}));
-  return choice;
-}
-
 }  // namespace
 
 Term Space() { return Reference(kSpaceRule); }
@@ -130,7 +68,7 @@ Term Quoted(Term inside) {
   return Sequence({Literal("\""), std::move(inside), Literal("\"")});
 }
 
-std::vector<Rule> CommonRules() {
+std::vector<Rule> CommonRules(bool open) {
   std::vector<Rule> rules;
   rules.push_back(
       {kSpaceRule,
@@ -151,10 +89,13 @@ std::vector<Rule> CommonRules() {
                                                        {'t', 't'}}),
                                                 UnicodeEscape()})})})});
   rules.push_back({kStringRule, Quoted(Repeat(Reference(kCharacterRule), 0))});
-  const Term natural =
-      Choice({Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, 17)})});
+  const auto most = [open](int64_t digits) {
+    return open ? kOpenDigits : digits;
+  };
+  const Term natural = Choice(
+      {Literal("0"), Sequence({Class({{'1', '9'}}), Digits(0, most(18) - 1)})});
   const Term rest =
-      Sequence({Optional(Sequence({Literal("."), Digits(1, 18)})),
+      Sequence({Optional(Sequence({Literal("."), Digits(1, most(18))})),
                 Optional(Sequence({Class({{'e', 'e'}, {'E', 'E'}}),
                                    Optional(Class({{'+', '+'}, {'-', '-'}})),
                                    Digits(1, 2)}))});
@@ -186,52 +127,15 @@ std::vector<Rule> CommonRules() {
   return rules;
 }
 
-Term StringCharacter(const std::vector<CodePoints>& ranges, bool negated) {
+Term NaturalBetween(std::string least, const std::string& most) {
   Term choice = Choice({});
-  std::vector<CodePoints> plain;
-  const auto escaped = [&](uint32_t c) {
-    static constexpr absl::string_view kCodes = "\"\\\b\f\n\r\t";
-    static constexpr absl::string_view kNames = "\"\\bfnrt";
-    const size_t place = kCodes.find(static_cast<char>(c));
-    if (place != kCodes.npos) {
-      choice.parts.push_back(
-          Literal(absl::StrCat("\\", kNames.substr(place, 1))));
-    } else {
-      choice.parts.push_back(
-          Literal(absl::StrCat("\\u", absl::Hex(c, absl::kZeroPad4))));
-    }
-  };
-  for (CodePoints range : Normalized(ranges, negated)) {
-    for (uint32_t c = range.first; c <= std::min(range.last, 0x5Cu); ++c) {
-      if (c < 0x20 || c == '"' || c == '\\') {
-        escaped(c);
-      } else if (!plain.empty() && plain.back().last + 1 == c) {
-        plain.back().last = c;
-      } else {
-        plain.push_back({c, c});
-      }
-    }
-    if (range.last > 0x5C) {
-      plain.push_back({std::max(range.first, 0x5Du), range.last});
-    }
+  while (least.size() <= most.size()) {
+    const bool last = least.size() == most.size();
+    if (last && least > most) break;
+    choice.parts.push_back(
+        DigitsBetween(least, last ? most : std::string(least.size(), '9')));
+    least = "1" + std::string(least.size(), '0');
   }
-  if (!plain.empty()) choice.parts.push_back(Class(std::move(plain)));
-  return choice;
-}
-
-Term StringBut(std::vector<std::string> names) {
-  NameTree tree;
-  for (const std::string& name : names) Insert(jinja::FromUtf8(name), tree);
-  return Quoted(NoneOf(tree));
-}
-
-Term IntegerBetween(int64_t least, int64_t most) {
-  Term choice = Choice({});
-  if (least < 0) {
-    const int64_t nearest = std::max<int64_t>(1, -std::min<int64_t>(most, -1));
-    AddNaturals(nearest, -least, "-", choice);
-  }
-  if (most >= 0) AddNaturals(std::max<int64_t>(least, 0), most, "", choice);
   return choice;
 }
 

@@ -20,19 +20,16 @@ inline constexpr char kValueRule[] = "value";
 inline constexpr char kObjectRule[] = "object";
 inline constexpr char kArrayRule[] = "array";
 
-std::vector<Rule> CommonRules();
+// `open`: numbers have up to kOpenDigits digits, on either side of the point;
+// no number is beyond a double.
+inline constexpr int64_t kOpenDigits = 100;
+std::vector<Rule> CommonRules(bool open = false);
 
-// Quoted: "...".
+// "...".
 Term Quoted(Term inside);
-// One character of a string out of these, written with its escape where it
-// needs one.
-Term StringCharacter(const std::vector<CodePoints>& ranges, bool negated);
-// A string that is none of `names`, without escapes. It is nested as deeply as
-// the longest is long: at most kMaxNameBytes.
-inline constexpr size_t kMaxNameBytes = 200;
-Term StringBut(std::vector<std::string> names);
-// A whole number from `least` to `most`, which are at most 18 digits long.
-Term IntegerBetween(int64_t least, int64_t most);
+// Whole numbers from `least` to `most`, which are digits without zeros in
+// front.
+Term NaturalBetween(std::string least, const std::string& most);
 // space , space
 Term Comma();
 Term Space();

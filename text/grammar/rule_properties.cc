@@ -21,6 +21,20 @@ absl::Status Refused(absl::string_view rule, absl::string_view why) {
       absl::StrCat("grammar: rule '", rule, "': ", why));
 }
 
+bool MatchesEmpty(const std::vector<CharacterState>& states) {
+  std::vector<bool> seen(states.size(), false);
+  std::vector<int32_t> work = {0};
+  while (!work.empty()) {
+    const int32_t at = work.back();
+    work.pop_back();
+    if (seen[at]) continue;
+    seen[at] = true;
+    if (states[at].accepts) return true;
+    work.insert(work.end(), states[at].empty.begin(), states[at].empty.end());
+  }
+  return false;
+}
+
 class Checker {
  public:
   explicit Checker(const Syntax& syntax) : syntax_(syntax) {}
@@ -104,6 +118,9 @@ class Checker {
         return std::any_of(term.parts.begin(), term.parts.end(), holds);
       case Term::kRepeat:
         return term.least == 0 || holds(term.parts[0]);
+      case Term::kStates:
+        work_left_ -= static_cast<int64_t>(term.states->size());
+        return !empty_only || MatchesEmpty(*term.states);
     }
     return false;
   }
@@ -150,6 +167,8 @@ class Checker {
       case Term::kRepeat:
         if (term.most == 0) return true;
         return CallsFirst(term.parts[0], calls) || term.least == 0;
+      case Term::kStates:
+        return MatchesEmpty(*term.states);
       default:
         return term.kind == Term::kLiteral && term.bytes.empty();
     }

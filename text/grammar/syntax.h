@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,18 @@ struct CodePoints {
 
 inline constexpr uint32_t kLastCodePoint = 0x10FFFF;
 
+// A state of an automaton over characters; the first of a list is where texts
+// begin.
+struct CharacterState {
+  struct Edge {
+    std::vector<CodePoints> on;
+    int32_t to;
+  };
+  std::vector<Edge> edges;
+  std::vector<int32_t> empty;  // states that are reached for nothing
+  bool accepts = false;
+};
+
 struct Term {
   enum Kind {
     kLiteral,    // bytes
@@ -25,6 +38,7 @@ struct Term {
     kSequence,   // parts one after the other; none: the empty text
     kChoice,     // one of parts
     kRepeat,     // parts[0], `least` to `most` times
+    kStates,     // what the automaton `states` accepts: at least one text
   };
   static constexpr int64_t kUnlimited = -1;
 
@@ -36,6 +50,7 @@ struct Term {
   std::string name;
   std::vector<Term> parts;
   int64_t least = 0, most = kUnlimited;
+  std::shared_ptr<const std::vector<CharacterState>> states;
 };
 
 struct Rule {
@@ -46,6 +61,8 @@ struct Rule {
 // The rule "root" is where a text begins.
 struct Syntax {
   std::vector<Rule> rules;
+  // What was asked for and is not kept by the rules: "<place>: <why>".
+  std::vector<std::string> dropped;
 };
 
 inline Term Literal(std::string bytes) {
@@ -84,6 +101,13 @@ inline Term Repeat(Term part, int64_t least, int64_t most = Term::kUnlimited) {
   term.parts.push_back(std::move(part));
   term.least = least;
   term.most = most;
+  return term;
+}
+inline Term States(std::vector<CharacterState> states) {
+  Term term;
+  term.kind = Term::kStates;
+  term.states = std::make_shared<const std::vector<CharacterState>>(
+      std::move(states));
   return term;
 }
 inline Term Optional(Term part) { return Repeat(std::move(part), 0, 1); }

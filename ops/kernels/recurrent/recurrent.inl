@@ -59,47 +59,73 @@ WEFT_INLINE Rows RowsFrom(const RecurrentRun& run, int64_t row) {
   return rows;
 }
 
-// Calls visit(rows, part) for work items [begin, end), `parts` for each run.
+// Calls visit(rows, first, last) for work items [begin, end), `parts` for each
+// run: those of one run together.
 template <class Visit>
-WEFT_INLINE void ForItems(const RecurrentRun& run, int64_t parts, int64_t begin,
-                          int64_t end, Visit visit) {
+WEFT_INLINE void ForRanges(const RecurrentRun& run, int64_t parts,
+                           int64_t begin, int64_t end, Visit visit) {
   int64_t first = 0;  // item
   for (int64_t row = 0; row < run.rows && first < end; first += parts) {
     const Rows rows = RowsFrom(run, row);
     row = rows.end;
-    for (int64_t part = begin > first ? begin - first : 0;
-         part < parts && first + part < end; ++part) {
-      visit(rows, part);
-    }
+    const int64_t from = begin > first ? begin - first : 0;
+    const int64_t to = end - first < parts ? end - first : parts;
+    if (from < to) visit(rows, from, to);
   }
+}
+
+// The same one by one: visit(rows, part).
+template <class Visit>
+WEFT_INLINE void ForItems(const RecurrentRun& run, int64_t parts, int64_t begin,
+                          int64_t end, Visit visit) {
+  ForRanges(run, parts, begin, end,
+            [&](const Rows& rows, int64_t first, int64_t last) {
+              for (int64_t part = first; part < last; ++part) {
+                visit(rows, part);
+              }
+            });
 }
 
 // --- Short convolution.
 
+// Columns [first, last) of a run, row by row: rows lie far apart, so what is
+// next to each other is read together.
 template <bool kSilu>
-WEFT_INLINE void ConvolveLanes(const ShortConvArgs& args, const Rows& rows,
-                               int64_t column, int lanes) {
+WEFT_INLINE void ConvolveColumns(const ShortConvArgs& args, const Rows& rows,
+                                 int64_t first, int64_t last) {
   const int64_t window = args.window;
-  float* state = rows.slot + column;
-  const auto input = [&](int64_t row) WEFT_LAMBDA {
-    if (row >= rows.begin) return LoadLanes(RowOf(args.x, row) + column, lanes);
-    if (rows.starts) return F32x16{};
-    return LoadLanes(state + (row - rows.begin + window) * args.columns, lanes);
-  };
-  const F32x16 bias =
-      args.bias == nullptr ? F32x16{} : LoadLanes(args.bias + column, lanes);
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    F32x16 sum = bias;
-    for (int64_t i = 0; i <= window; ++i) {
-      sum = MultiplyAdd(LoadLanes(args.taps + i * args.columns + column, lanes),
-                        input(row - window + i), sum);
+  const auto input = [&](int64_t row, int64_t column, int lanes) WEFT_LAMBDA {
+    if (row >= rows.begin) {
+      return LoadLanes(RowOf(args.x, row) + column, lanes);
     }
-    StoreLanes(ResultRow(args.run, row) + column, kSilu ? Silu(sum) : sum,
-               lanes);
+    if (rows.starts) return F32x16{};
+    return LoadLanes(
+        rows.slot + (row - rows.begin + window) * args.columns + column, lanes);
+  };
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    float* y = ResultRow(args.run, row);
+    const auto convolve = [&](int64_t column, int lanes) WEFT_LAMBDA {
+      F32x16 sum = args.bias == nullptr ? F32x16{}
+                                        : LoadLanes(args.bias + column, lanes);
+      for (int64_t i = 0; i <= window; ++i) {
+        sum =
+            MultiplyAdd(LoadLanes(args.taps + i * args.columns + column, lanes),
+                        input(row - window + i, column, lanes), sum);
+      }
+      StoreLanes(y + column, kSilu ? Silu(sum) : sum, lanes);
+    };
+    int64_t column = first;
+    for (; column + 16 <= last; column += 16) convolve(column, 16);
+    if (column < last) convolve(column, static_cast<int>(last - column));
   }
   // In order: what is read is never before what was written.
   for (int64_t i = 0; i < window; ++i) {
-    StoreLanes(state + i * args.columns, input(rows.end - window + i), lanes);
+    for (int64_t column = first; column < last; column += 16) {
+      const int lanes =
+          static_cast<int>(last - column < 16 ? last - column : 16);
+      StoreLanes(rows.slot + i * args.columns + column,
+                 input(rows.end - window + i, column, lanes), lanes);
+    }
   }
 }
 
@@ -109,16 +135,9 @@ void Convolve(const ShortConvArgs& args, int64_t begin, int64_t end) {
       (args.columns + kShortConvColumns - 1) / kShortConvColumns;
   ForItems(args.run, parts, begin, end, [&](const Rows& rows, int64_t part) {
     const int64_t first = part * kShortConvColumns;
-    const int64_t last = first + kShortConvColumns < args.columns
-                             ? first + kShortConvColumns
-                             : args.columns;
-    int64_t column = first;
-    for (; column + 16 <= last; column += 16) {
-      ConvolveLanes<kSilu>(args, rows, column, 16);
-    }
-    if (column < last) {
-      ConvolveLanes<kSilu>(args, rows, column, static_cast<int>(last - column));
-    }
+    const int64_t last = first + kShortConvColumns;
+    ConvolveColumns<kSilu>(args, rows, first,
+                           last < args.columns ? last : args.columns);
   });
 }
 
@@ -161,77 +180,169 @@ WEFT_INLINE Panel PanelAt(const Rows& rows, int64_t part, int64_t keys,
   return panel;
 }
 
-// The sums of key * state and the new state, once the change is known.
+// Panels of a head that pass over the keys together: twice as many sums, of
+// which none waits for another.
+#if defined(__AVX512F__)
+constexpr int kPanelsTogether = 2;
+#else
+constexpr int kPanelsTogether = 1;
+#endif
+
+// Calls step(key, part of the sums) for all keys.
+template <class Step>
+WEFT_INLINE void ForKeys(int64_t keys, Step step) {
+  int64_t i = 0;
+  for (; i + kSumParts <= keys; i += kSumParts) {
+    step(i, 0);
+    step(i + 1, 1);
+    step(i + 2, 2);
+    step(i + 3, 3);
+  }
+  for (; i < keys; ++i) step(i, static_cast<int>(i % kSumParts));
+}
+
+// What is kept of the states of a head in one row.
 template <bool kByKey>
-WEFT_INLINE void DeltaRulePanel(const DeltaRuleArgs& args, const Rows& rows,
-                                const Panel& panel) {
-  const int64_t keys = args.keys;
-  const int64_t key_head = args.tiled
-                               ? panel.head % args.key_heads
-                               : panel.head / (args.heads / args.key_heads);
-  const F32x16 scale = Splat(args.scale);
-  float kept[kMaxHeadKeys + 16];
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const float* k = RowOf(args.k, row) + key_head * keys;
-    const float* q = RowOf(args.q, row) + key_head * keys;
-    const float* decay =
-        RowOf(args.decay, row) + panel.head * (kByKey ? keys : 1);
-    F32x16 kept_all = {};
-    if (kByKey) {
+struct Kept {
+  WEFT_INLINE void Fill(const float* decay, int64_t keys) {
+    if constexpr (kByKey) {
       for (int64_t i = 0; i < keys; i += 16) {
         const int lanes = static_cast<int>(keys - i < 16 ? keys - i : 16);
-        Store(kept + i, Exp(LoadLanes(decay + i, lanes)));
+        Store(by_key + i, Exp(LoadLanes(decay + i, lanes)));
       }
     } else {
-      kept_all = Exp(Splat(decay[0]));
+      all = Exp(Splat(decay[0]));
     }
-    const auto decayed = [&](int64_t i) WEFT_LAMBDA {
-      return Load(panel.state + i * kMatrixPanel) *
-             (kByKey ? Splat(kept[i]) : kept_all);
-    };
-    F32x16 sums[kSumParts] = {};
-    const auto predict = [&](int64_t i, int part) WEFT_LAMBDA {
-      sums[part] = MultiplyAdd(decayed(i), Splat(k[i]), sums[part]);
-    };
-    int64_t i = 0;
-    for (; i + kSumParts <= keys; i += kSumParts) {
-      predict(i, 0);
-      predict(i + 1, 1);
-      predict(i + 2, 2);
-      predict(i + 3, 3);
+  }
+  WEFT_INLINE F32x16 Of(int64_t i) const {
+    if constexpr (kByKey) {
+      return Splat(by_key[i]);
+    } else {
+      return all;
     }
-    for (; i < keys; ++i) predict(i, static_cast<int>(i % kSumParts));
-    const F32x16 v = LoadLanes(RowOf(args.v, row) + panel.column, panel.lanes);
-    const F32x16 change =
-        Splat(RowOf(args.beta, row)[panel.head]) * (v - SumOfParts(sums));
-    for (F32x16& sum : sums) sum = F32x16{};
-    const auto update = [&](int64_t i, int part) WEFT_LAMBDA {
-      const F32x16 s = MultiplyAdd(change, Splat(k[i]), decayed(i));
-      Store(panel.state + i * kMatrixPanel, s);
-      sums[part] = MultiplyAdd(s, Splat(q[i]), sums[part]);
-    };
-    for (i = 0; i + kSumParts <= keys; i += kSumParts) {
-      update(i, 0);
-      update(i + 1, 1);
-      update(i + 2, 2);
-      update(i + 3, 3);
+  }
+  F32x16 all;
+  float by_key[kByKey ? kMaxHeadKeys + 16 : 1];
+};
+
+// The change is known once the sums of key * decayed state are. With the new
+// state of an element goes what the next row begins with, its decay and its
+// part of these sums: so each row passes over the state once. A row alone does
+// so twice, and writes once.
+template <bool kByKey, bool kAlone, int kPanels>
+WEFT_INLINE void DeltaRulePanels(const DeltaRuleArgs& args, const Rows& rows,
+                                 const Panel* panels) {
+  const int64_t keys = args.keys;
+  const int64_t head = panels[0].head;
+  const int64_t key_head =
+      args.tiled ? head % args.key_heads : head / (args.heads / args.key_heads);
+  const F32x16 scale = Splat(args.scale);
+  const auto key = [&](int64_t row) WEFT_LAMBDA {
+    return RowOf(args.k, row) + key_head * keys;
+  };
+  Kept<kByKey> kept;
+  const auto fill_kept = [&](int64_t row) WEFT_LAMBDA {
+    kept.Fill(RowOf(args.decay, row) + head * (kByKey ? keys : 1), keys);
+  };
+  float* states[kPanels];
+  for (int p = 0; p < kPanels; ++p) states[p] = panels[p].state;
+  // Panels lie a multiple of 4 KiB apart: all are read before one is written,
+  // since the processor takes such addresses for the same.
+  const auto state = [&](int64_t i, int p)
+                         WEFT_LAMBDA { return states[p] + i * kMatrixPanel; };
+  F32x16 sums[kPanels][kSumParts] = {};
+
+  fill_kept(rows.begin);
+  const float* first = key(rows.begin);
+  ForKeys(keys, [&](int64_t i, int part) WEFT_LAMBDA {
+    F32x16 decayed[kPanels];
+    for (int p = 0; p < kPanels; ++p) {
+      decayed[p] = Load(state(i, p)) * kept.Of(i);
+      sums[p][part] = MultiplyAdd(decayed[p], Splat(first[i]), sums[p][part]);
     }
-    for (; i < keys; ++i) update(i, static_cast<int>(i % kSumParts));
-    StoreLanes(ResultRow(args.run, row) + panel.column,
-               SumOfParts(sums) * scale, panel.lanes);
+    if (kAlone) return;
+    for (int p = 0; p < kPanels; ++p) Store(state(i, p), decayed[p]);
+  });
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const float* k = key(row);
+    const float* q = RowOf(args.q, row) + key_head * keys;
+    F32x16 change[kPanels], results[kPanels][kSumParts] = {};
+    for (int p = 0; p < kPanels; ++p) {
+      const F32x16 v =
+          LoadLanes(RowOf(args.v, row) + panels[p].column, panels[p].lanes);
+      change[p] =
+          Splat(RowOf(args.beta, row)[head]) * (v - SumOfParts(sums[p]));
+    }
+    // The new state of an element.
+    const auto update = [&](int64_t i, int part, int p,
+                            F32x16 decayed) WEFT_LAMBDA {
+      const F32x16 s = MultiplyAdd(change[p], Splat(k[i]), decayed);
+      results[p][part] = MultiplyAdd(s, Splat(q[i]), results[p][part]);
+      return s;
+    };
+    if (!kAlone && row + 1 < rows.end) {
+      fill_kept(row + 1);
+      const float* next = key(row + 1);
+      for (int p = 0; p < kPanels; ++p) {
+        for (F32x16& sum : sums[p]) sum = F32x16{};
+      }
+      ForKeys(keys, [&](int64_t i, int part) WEFT_LAMBDA {
+        F32x16 decayed[kPanels];
+        for (int p = 0; p < kPanels; ++p) {
+          decayed[p] = update(i, part, p, Load(state(i, p))) * kept.Of(i);
+          sums[p][part] =
+              MultiplyAdd(decayed[p], Splat(next[i]), sums[p][part]);
+        }
+        for (int p = 0; p < kPanels; ++p) Store(state(i, p), decayed[p]);
+      });
+    } else {
+      ForKeys(keys, [&](int64_t i, int part) WEFT_LAMBDA {
+        F32x16 s[kPanels];
+        for (int p = 0; p < kPanels; ++p) {
+          F32x16 decayed = Load(state(i, p));
+          if (kAlone) decayed = decayed * kept.Of(i);
+          s[p] = update(i, part, p, decayed);
+        }
+        for (int p = 0; p < kPanels; ++p) Store(state(i, p), s[p]);
+      });
+    }
+    for (int p = 0; p < kPanels; ++p) {
+      StoreLanes(ResultRow(args.run, row) + panels[p].column,
+                 SumOfParts(results[p]) * scale, panels[p].lanes);
+    }
   }
 }
 
+template <bool kByKey>
+void DeltaRuleOf(const DeltaRuleArgs& args, int64_t begin, int64_t end) {
+  const int64_t panels = PanelsOf(args.values);
+  ForRanges(args.run, args.heads * panels, begin, end,
+            [&](const Rows& rows, int64_t first, int64_t last) {
+              const bool alone = rows.begin + 1 == rows.end;
+              for (int64_t part = first; part < last; ++part) {
+                Panel both[kPanelsTogether] = {
+                    PanelAt(rows, part, args.keys, args.values)};
+                if (alone) {
+                  DeltaRulePanels<kByKey, true, 1>(args, rows, both);
+                } else if (kPanelsTogether == 1 || part + 1 == last ||
+                           (part + 1) % panels == 0) {
+                  DeltaRulePanels<kByKey, false, 1>(args, rows, both);
+                } else {
+                  both[kPanelsTogether - 1] =
+                      PanelAt(rows, ++part, args.keys, args.values);
+                  DeltaRulePanels<kByKey, false, kPanelsTogether>(args, rows,
+                                                                  both);
+                }
+              }
+            });
+}
+
 void DeltaRule(const DeltaRuleArgs& args, int64_t begin, int64_t end) {
-  ForItems(args.run, args.heads * PanelsOf(args.values), begin, end,
-           [&](const Rows& rows, int64_t part) {
-             const Panel panel = PanelAt(rows, part, args.keys, args.values);
-             if (args.by_key) {
-               DeltaRulePanel<true>(args, rows, panel);
-             } else {
-               DeltaRulePanel<false>(args, rows, panel);
-             }
-           });
+  if (args.by_key) {
+    DeltaRuleOf<true>(args, begin, end);
+  } else {
+    DeltaRuleOf<false>(args, begin, end);
+  }
 }
 
 template <bool kByValue>

@@ -125,6 +125,100 @@ TEST(SchedulerTest, RefusesWhatCannotBeRunAndSaysWhy) {
   EXPECT_EQ(longest.choices[0].reason, FinishReason::kContext);
 }
 
+// Event::prompt of a request, joined.
+std::vector<GeneratedToken> PromptTold(Scheduler& scheduler, Request request,
+                                       Usage* usage = nullptr) {
+  const auto queue = std::make_shared<EventQueue>();
+  EXPECT_TRUE(scheduler.Submit(std::move(request), queue->Callback()).ok());
+  std::vector<GeneratedToken> told;
+  Event event;
+  while (queue->Next(absl::InfiniteDuration(), &event)) {
+    EXPECT_TRUE(event.status.ok()) << event.status;
+    told.insert(told.end(), event.prompt.begin(), event.prompt.end());
+    if (event.last && usage != nullptr) *usage = event.usage;
+  }
+  return told;
+}
+
+TEST(SchedulerTest, LogprobsOfAPromptAreThoseOfItsTokensAsAText) {
+  SchedulerOptions options;
+  options.prompt_logprob_rows = 5;
+  for (const char* model : {kTinyModel, kTinyHybrid}) {
+    SCOPED_TRACE(model);
+    const auto scheduler = MakeScheduler(model, 3, 0, options);
+    Request text = MakeRequest({20, 21, 22}, 60);
+    text.logprobs = 2;
+    text.stop_at_end_of_text = false;
+    const Completion whole = Result(*scheduler, std::move(text));
+    Request request = MakeRequest({20, 21, 22}, 0);
+    for (const int32_t id : Ids(whole.choices[0])) {
+      request.prompt_tokens.push_back(id);
+    }
+    request.prompt_logprobs = 2;
+    Usage usage;
+    // Beside others, and what it is made of is in the cache.
+    const auto beside = std::make_shared<EventQueue>();
+    ASSERT_TRUE(
+        scheduler->Submit(MakeRequest({30, 31}, 40), beside->Callback()).ok());
+    Request other = MakeRequest(request.prompt_tokens, 1);
+    other.prompt_logprobs = 0;
+    ASSERT_TRUE(scheduler->Submit(std::move(other), beside->Callback()).ok());
+    const std::vector<GeneratedToken> told =
+        PromptTold(*scheduler, std::move(request), &usage);
+    ASSERT_EQ(told.size(), 63u);
+    EXPECT_EQ(usage.cached_tokens, 0);
+    EXPECT_EQ(usage.completion_tokens, 0);
+    EXPECT_EQ(usage.processed_tokens, 63);
+    for (size_t i = 0; i < 60; ++i) {
+      const GeneratedToken& then = whole.choices[0].tokens[i];
+      EXPECT_EQ(told[3 + i].id, then.id);
+      EXPECT_EQ(told[3 + i].logprob, then.logprob) << i;
+      ASSERT_EQ(told[3 + i].top.size(), 2u);
+      EXPECT_EQ(told[3 + i].top[1].logprob, then.top[1].logprob) << i;
+    }
+    Event event;
+    while (beside->Next(absl::InfiniteDuration(), &event)) {
+    }
+    Request one = MakeRequest({20}, 0);
+    one.prompt_logprobs = 0;
+    EXPECT_EQ(PromptTold(*scheduler, std::move(one)).size(), 1u);
+    ExpectNoPagesUsed(*scheduler);
+  }
+  const auto without = MakeScheduler(kTinyModel, 1, 0);
+  Request refused = MakeRequest({20, 21}, 0);
+  refused.prompt_logprobs = 0;
+  EXPECT_FALSE(without->Submit(std::move(refused), nullptr).ok());
+}
+
+TEST(SchedulerTest, ProgressIsToldStepByStep) {
+  SchedulerOptions options;
+  options.prefill_tokens_alone = 8;
+  const auto scheduler = MakeScheduler(kTinyModel, 1, 0, options);
+  const auto queue = std::make_shared<EventQueue>();
+  Request request = MakeRequest(RandomPrompt(7, 30), 1);
+  request.tell_progress = true;
+  ASSERT_TRUE(scheduler->Submit(std::move(request), queue->Callback()).ok());
+  std::vector<int64_t> processed;
+  Event event;
+  while (queue->Next(absl::InfiniteDuration(), &event)) {
+    processed.push_back(event.usage.processed_tokens);
+  }
+  EXPECT_EQ(processed, (std::vector<int64_t>{8, 16, 24, 30}));
+}
+
+TEST(SchedulerTest, AnEndIsToldWhereItIsAskedFor) {
+  const auto scheduler = MakeScheduler(kTinyModel, 1, 0);
+  for (const bool tell : {false, true}) {
+    Request request = MakeRequest({20, 21}, 5);
+    request.stop_tokens = {40};
+    request.logit_bias = {{40, 1000.f}};
+    request.tell_end = tell;
+    const Completion result = Result(*scheduler, std::move(request));
+    EXPECT_EQ(result.choices[0].reason, FinishReason::kStopToken);
+    EXPECT_EQ(result.choices[0].tokens.size(), tell ? 1u : 0u);
+  }
+}
+
 TEST(SchedulerTest, AQueueDoesNotWaitForARequestThatWasRefused) {
   const auto scheduler = MakeScheduler(kTinyModel, 1, 0);
   const auto queue = std::make_shared<EventQueue>();

@@ -1,11 +1,9 @@
-// OpenAI's own client against a server: node check.mjs URL KEY
-// Exits with 1 at the first thing that is not as a user of the client expects.
+// OpenAI's own client against a server: node openai.mjs URL KEY
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
+import { apiKey, model, run, url } from './checks.mjs';
 
-const [url, apiKey] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
-const model = 'any';
 const messages = [{ role: 'user', content: 'hello' }];
 
 const checks = {
@@ -70,6 +68,73 @@ const checks = {
     assert.ok(answer.choices[0].message);
   },
 
+  async 'a forced call in a stream, and its second turn'() {
+    const tools = [{ type: 'function', function: { name: 'choose',
+      parameters: { type: 'object', properties: { kind: { enum: ['x', 'y'] } },
+        required: ['kind'], additionalProperties: false } } }];
+    const stream = client.chat.completions.stream({ model, messages, tools,
+      tool_choice: 'required', max_tokens: 200 });
+    const { message, finish_reason } =
+      (await stream.finalChatCompletion()).choices[0];
+    assert.equal(finish_reason, 'tool_calls');
+    const call = message.tool_calls[0];
+    assert.match(JSON.parse(call.function.arguments).kind, /^[xy]$/);
+    const answer = await client.chat.completions.create({ model, tools,
+      max_tokens: 3, messages: [...messages, message,
+        { role: 'tool', tool_call_id: call.id, content: 'done' }] });
+    assert.ok(answer.choices[0].message);
+  },
+
+  async 'responses'() {
+    const first = await client.responses.create({ model, input: 'It is',
+      instructions: 'Be kind.', max_output_tokens: 8, temperature: 0 });
+    assert.equal(first.status, 'incomplete');
+    assert.ok(first.output_text.length > 0);
+    const stream = await client.responses.create({ model, input: 'It is',
+      instructions: 'Be kind.', max_output_tokens: 8, temperature: 0,
+      stream: true });
+    let text = '', last = null;
+    for await (const event of stream) {
+      if (event.type === 'response.output_text.delta') text += event.delta;
+      last = event;
+    }
+    assert.equal(text, first.output_text);
+    assert.equal(last.type, 'response.incomplete');
+    const second = await client.responses.create({ model, input: 'And then?',
+      previous_response_id: first.id, max_output_tokens: 4 });
+    assert.equal(second.previous_response_id, first.id);
+    assert.ok(second.usage.input_tokens > first.usage.input_tokens - 20);
+    assert.equal((await client.responses.retrieve(first.id)).id, first.id);
+    await client.responses.delete(first.id);
+    await assert.rejects(client.responses.retrieve(first.id),
+      OpenAI.NotFoundError);
+  },
+
+  async 'responses with tools'() {
+    const tools = [{ type: 'function', name: 'choose', strict: true,
+      parameters: { type: 'object', properties: { kind: { enum: ['x', 'y'] } },
+        required: ['kind'], additionalProperties: false } }];
+    const helper = client.responses.stream({ model, input: 'Choose', tools,
+      tool_choice: 'required', max_output_tokens: 200 });
+    const answer = await helper.finalResponse();
+    const call = answer.output.find((item) => item.type === 'function_call');
+    assert.match(JSON.parse(call.arguments).kind, /^[xy]$/);
+    const next = await client.responses.create({ model, tools,
+      tool_choice: 'none', max_output_tokens: 3, store: false,
+      input: [{ role: 'user', content: 'Choose' }, ...answer.output,
+        { type: 'function_call_output', call_id: call.call_id,
+          output: 'done' }] });
+    assert.equal(next.output[0].type, 'message');
+  },
+
+  async 'a schema'() {
+    const answer = await client.responses.create({ model, input: 'Choose',
+      max_output_tokens: 200, text: { format: { type: 'json_schema', name: 'n',
+        strict: true, schema: { type: 'object', additionalProperties: false,
+          properties: { kind: { enum: ['x', 'y'] } }, required: ['kind'] } } } });
+    assert.match(JSON.parse(answer.output_text).kind, /^[xy]$/);
+  },
+
   async 'errors have their class'() {
     await assert.rejects(client.chat.completions.create({ model, messages: [] }),
       (error) => error instanceof OpenAI.BadRequestError &&
@@ -96,12 +161,4 @@ const checks = {
   },
 };
 
-for (const [name, check] of Object.entries(checks)) {
-  try {
-    await check();
-  } catch (error) {
-    console.error(`FAILED ${name}:`, error);
-    process.exit(1);
-  }
-  console.log(`ok ${name}`);
-}
+await run(checks);

@@ -1,0 +1,168 @@
+// weft replay: runs the requests of a server's log (serve/request_log.h) again
+// and compares: the same model gives the same tokens, whatever ran beside them
+// then, on whatever machine.
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/serve.h"
+#include "runtime/api/completion.h"
+#include "serve/json_fields.h"
+#include "serve/request_log.h"
+#include "text/printable.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Flags : ServedModelFlags {
+  std::string file;
+  bool json = false;
+};
+
+struct Comparison {
+  int64_t tokens = 0;      // that were compared
+  std::string difference;  // empty: none
+};
+
+// An answer of the log and what came out now. Of one that was cut off then the
+// beginning is compared.
+Comparison Compare(const json& logged, bool complete, const ChoiceResult& now) {
+  Comparison result;
+  std::vector<int32_t> tokens;
+  const json* list = JsonFields(logged, "").Find("tokens");
+  if (list == nullptr || !ReadTokenIds(*list, "tokens", &tokens).ok()) {
+    result.difference = "the line has no tokens";
+    return result;
+  }
+  result.tokens = static_cast<int64_t>(tokens.size());
+  const size_t both = std::min(tokens.size(), now.tokens.size());
+  for (size_t i = 0; i < both; ++i) {
+    if (tokens[i] == now.tokens[i].id) continue;
+    result.difference = absl::StrCat("token ", i, " is ", now.tokens[i].id,
+                                     ", was ", tokens[i]);
+    return result;
+  }
+  const bool same_length = tokens.size() == now.tokens.size() ||
+                           (!complete && tokens.size() < now.tokens.size());
+  if (!same_length) {
+    result.difference =
+        absl::StrCat(now.tokens.size(), " tokens, were ", tokens.size());
+  } else if (complete && logged.value("text", "") != now.text) {
+    result.difference = "the text differs";
+  } else if (complete && logged.value("finish", "") != Name(now.reason)) {
+    result.difference = absl::StrCat("the end is ", Name(now.reason), ", was ",
+                                     logged.value("finish", ""));
+  }
+  return result;
+}
+
+absl::StatusOr<Comparison> Replay(const ServedModel& model,
+                                  const std::string& line) {
+  WEFT_ASSIGN_OR_RETURN(const json logged, ParseJson(line));
+  JsonFields fields(logged, "");
+  const json* request = fields.Find("request");
+  const json* answers = fields.Find("answers");
+  if (request == nullptr || answers == nullptr || !answers->is_array()) {
+    return absl::InvalidArgumentError("is no line of a request log");
+  }
+  bool complete = true;
+  fields.Bool("complete", &complete);
+  RequestLimits limits;
+  limits.choices = kMaxChoices;
+  WEFT_ASSIGN_OR_RETURN(Job job, ReadJob(*request, limits));
+  job.tool_custom = model.tool_custom == ToolCustom::kNone ? ToolCustom::kBare
+                                                           : model.tool_custom;
+  if (static_cast<int64_t>(answers->size()) != job.choices()) {
+    return absl::InvalidArgumentError("has not an answer for each choice");
+  }
+  Comparison all;
+  size_t index = 0;
+  for (const std::vector<int32_t>& prompt : job.prompts) {
+    WEFT_ASSIGN_OR_RETURN(Request asked, MakeRequest(model, job, prompt));
+    WEFT_ASSIGN_OR_RETURN(const Completion now,
+                          Complete(*model.scheduler, std::move(asked)));
+    for (const ChoiceResult& choice : now.choices) {
+      const Comparison one = Compare((*answers)[index], complete, choice);
+      all.tokens += one.tokens;
+      if (all.difference.empty() && !one.difference.empty()) {
+        all.difference = absl::StrCat("choice ", index, ": ", one.difference);
+      }
+      ++index;
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+  WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.file));
+  WEFT_ASSIGN_OR_RETURN(const ServedModel model,
+                        LoadServedModel(flags, source, common));
+  std::istringstream lines(text);
+  std::string line;
+  json results = json::array();
+  int64_t number = 0, tokens = 0, different = 0;
+  while (std::getline(lines, line)) {
+    ++number;
+    if (line.empty()) continue;
+    absl::StatusOr<Comparison> compared = Replay(model, line);
+    if (!compared.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot replay: ", flags.file, ":", number, ": ",
+                       compared.status().message()));
+    }
+    tokens += compared->tokens;
+    different += !compared->difference.empty();
+    if (flags.json) {
+      results.push_back({{"line", number},
+                         {"tokens", compared->tokens},
+                         {"same", compared->difference.empty()},
+                         {"difference", compared->difference}});
+    } else if (!compared->difference.empty()) {
+      std::cout << "line " << number << ": " << compared->difference << "\n";
+    }
+  }
+  const int64_t requests =
+      flags.json ? static_cast<int64_t>(results.size()) : number;
+  if (flags.json) {
+    PrintJson({{"requests", requests},
+               {"tokens", tokens},
+               {"different", different},
+               {"lines", std::move(results)}});
+  } else {
+    std::cout << requests << " requests, " << tokens << " tokens: "
+              << (different == 0 ? "all the same"
+                                 : absl::StrCat(different, " differ"))
+              << "\n";
+  }
+  return different == 0 ? kExitOk : kExitFailure;
+}
+
+}  // namespace
+
+void AddReplay(CLI::App& app, const CommonFlags& common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "replay",
+      "Runs the requests of a server's log again and compares the answers");
+  command
+      ->add_option("FILE", flags->file, "the log of weft serve --log-requests")
+      ->required();
+  command->add_option("MODEL", flags->model,
+                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_flag("--json", flags->json, "the result as JSON");
+  flags->chat_template.AddTo(*command);
+  flags->text.AddTo(*command);
+  flags->compile.AddTo(*command);
+  command->callback([flags, &common, action] {
+    *action = [flags, &common] { return Run(*flags, common); };
+  });
+}
+
+}  // namespace weft

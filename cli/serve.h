@@ -1,0 +1,35 @@
+// The model of weft serve, for commands that do with it what the server does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/command.h"
+#include "runtime/api/scheduler.h"
+#include "runtime/generation/constraint_cache.h"
+#include "serve/served_model.h"
+
+namespace weft {
+
+struct ServedModelFlags {
+  ServedModelFlags() { scheduler.prompt_logprob_rows = 16; }
+
+  std::string model, model_name;
+  int slots = 4;
+  int64_t client_queue = 0;  // 0: three quarters
+  int64_t kv_tokens = 0;     // 0: a whole context for each slot
+  int checkpoints = -1;      // two for each slot
+  int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
+  SchedulerOptions scheduler;
+  TextFlags text;
+  ChatTemplateFlag chat_template;
+  CompileFlags compile;
+};
+
+// `source`: of the chat template (ChatTemplateFlag::Source).
+absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
+                                            const std::string& source,
+                                            const CommonFlags& common);
+
+}  // namespace weft
