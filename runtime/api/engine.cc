@@ -94,6 +94,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  if (options.rewind_rows < 0 || options.rewind_rows > plan.max_tokens()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "invalid engine option: rewind_rows: ", options.rewind_rows,
+        ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
+  }
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
