@@ -627,6 +627,20 @@ TEST(RoutesTest, SlotsAreSavedAndRestored) {
       400);
 }
 
+// Distances of vectors would look like an answer.
+TEST(RoutesTest, OnlyRerankersRank) {
+  for (const char* model : {"tests/data/golden/arch/bert.gguf",
+                            "tests/data/malformed/00-valid.gguf"}) {
+    const Server server({model});
+    for (const char* path : {"/v1/rerank", "/rerank"}) {
+      const Answer answer =
+          Post(server, path, R"({"query": "a", "documents": ["b", "c"]})");
+      EXPECT_EQ(answer.status, 400);
+      EXPECT_TRUE(absl::StrContains(answer.text, "is no reranker"));
+    }
+  }
+}
+
 TEST(RoutesTest, KeysMayComeAsXApiKey) {
   const std::string keys = TemporaryPath("route-keys");
   WriteTextFile(keys, "secret\n");
