@@ -22,6 +22,7 @@ constexpr char kMerges[] = "tokenizer.ggml.merges";
 // The pre-tokeniser of an encoder with Gemma's vocabulary.
 constexpr char kGraniteLikeGemma[] = "granite-embed-multi-311m";
 constexpr char kChatTemplate[] = "tokenizer.chat_template";
+constexpr char kPairTemplate[] = "tokenizer.chat_template.rerank";
 // Ids are 32 bits wide, and no vocabulary comes near this.
 constexpr uint64_t kMaxTokens = uint64_t{1} << 24;
 
@@ -40,7 +41,7 @@ constexpr Defaults kDefaults[] = {
     {"gemma4", -1, -1, -1, -1, -1, -1, true, false, false},
     // What ends a text is the separator.
     {"bert", 101, -1, 100, 102, 0, 103, true, true, true},
-    {"t5", -1, 1, 2, -1, 0, -1, false, true, true},
+    {"t5", -1, 1, 2, -1, 0, -1, false, true, false},
     {"plamo2", 1, 2, 0, -1, 3, -1, false, false, false},
     {"", -1, -1, -1, -1, -1, -1, false, false, false},  // any other
 };
@@ -359,7 +360,30 @@ class VocabularyReader {
     if (result_.pre() == "gemma4" || result_.pre() == kGraniteLikeGemma) {
       result_.set_add_bos(true);
     }
-    return wordpiece() ? ReadWordpieceFlags() : absl::OkStatus();
+    if (wordpiece()) return ReadWordpieceFlags();
+    WEFT_ASSIGN_OR_RETURN(std::optional<bool> separates,
+                          file_.OptionalBool("tokenizer.ggml.add_sep_token"));
+    result_.set_add_separator(separates.value_or(false));
+    return result_.model() == "t5" ? ReadNormalization() : absl::OkStatus();
+  }
+
+  absl::Status ReadNormalization() {
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<bool> one_space,
+        file_.OptionalBool("tokenizer.ggml.remove_extra_whitespaces"));
+    result_.set_remove_extra_whitespaces(one_space.value_or(false));
+    constexpr char kCharsmap[] = "tokenizer.ggml.precompiled_charsmap";
+    const GgufValue* rules = file_.FindValue(kCharsmap);
+    if (rules == nullptr) return absl::OkStatus();
+    if (!rules->is_array() || (rules->element_type() != GgufType::kUint8 &&
+                               rules->element_type() != GgufType::kInt8)) {
+      return file_.BadValue(kCharsmap, rules->TypeText(), "an array of bytes");
+    }
+    // Behind the type of the elements and their count.
+    const absl::Span<const uint8_t> bytes =
+        rules->encoded().last(rules->count());
+    result_.set_charsmap(bytes.data(), bytes.size());
+    return absl::OkStatus();
   }
 
   absl::Status ReadWordpieceFlags() {
@@ -385,6 +409,12 @@ class VocabularyReader {
       return file_.BadValue(kChatTemplate, "not UTF-8", "a Jinja template");
     }
     result_.set_chat_template(source->value_or(""));
+    auto pair = file_.OptionalString(kPairTemplate);
+    if (!pair.ok()) return pair.status();
+    if (!IsValidUtf8(pair->value_or(""))) {
+      return file_.BadValue(kPairTemplate, "not UTF-8", "a text");
+    }
+    result_.set_pair_template(pair->value_or(""));
     return absl::OkStatus();
   }
 

@@ -393,7 +393,8 @@ absl::StatusOr<std::vector<std::vector<float>>> Vectors(
   WEFT_ASSIGN_OR_RETURN(
       std::vector<Request> requests,
       EmbeddingRequests(model, limits, WhileClientIsThere(call), asked));
-  return Embed(model, limits, std::move(requests), *call, tokens);
+  return Embed(model, limits, std::move(requests), asked.dimensions.value_or(0),
+               *call, tokens);
 }
 
 std::string ParameterSize(int64_t parameters) {

@@ -99,6 +99,7 @@ struct ChatCompletionRequest {
 
 struct EmbeddingsRequest {
   std::vector<Prompt> inputs;
+  // The first so many numbers of a vector; unset: all.
   absl::optional<int64_t> dimensions;
   bool base64 = false;
 };

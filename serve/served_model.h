@@ -45,7 +45,7 @@ struct ServedModel {
 
   const Engine& engine() const { return scheduler->engine(); }
   // Whether it gives vectors of texts, and writes none.
-  bool encoder() const { return engine().plan().model.encoder; }
+  bool encoder() const { return !engine().plan().model.generates(); }
   const Tokenizer& tokenizer() const { return engine().tokenizer(); }
   // The most tokens of a text, prompt included.
   int64_t capacity() const { return scheduler->capacity(); }

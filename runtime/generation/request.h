@@ -38,7 +38,7 @@ enum class ContextOverflow {
 struct Request {
   // At least one, all within the vocabulary (Tokenizer::Encode).
   std::vector<int32_t> prompt_tokens;
-  // Encoders, and only they, are asked for the prompt's vector
+  // Plans that give vectors or scores, and only they, are asked for the prompt's
   // (Event::embedding): nothing is generated, and of the fields below only
   // those about time, turns and the number of choices, which is 1, have a
   // meaning.

@@ -461,9 +461,17 @@ TEST(OtherRequestsTest, TokensAndEmbeddings) {
       ParseEmbeddingsRequest(R"({"input": "a", "encoding_format": "x"})", {})
           .status(),
       "encoding_format");
-  ExpectFieldError(
-      ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 0})", {}).status(),
-      "dimensions");
+  EXPECT_FALSE(inputs->dimensions.has_value());
+  EXPECT_EQ(ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 5})", {})
+                ->dimensions,
+            5);
+  for (const char* bad : {"0", "-1", "1.5", "\"5\""}) {
+    ExpectFieldError(
+        ParseEmbeddingsRequest(
+            absl::StrCat(R"({"input": "a", "dimensions": )", bad, "}"), {})
+            .status(),
+        "dimensions");
+  }
 }
 
 }  // namespace
