@@ -6,9 +6,11 @@
 
 namespace weft {
 
-// Only a model with a head for scores ranks. Distances of embeddings would be
-// an order, too, but not the one that is asked for: so all others are refused,
-// and no model is read with such a head yet.
+// {"query", "documents", "top_n", "return_documents"}, or "texts" as
+// text-embeddings-inference has it. A score is the model's own number, not
+// normalised (runtime/api/ranking.h). Only a model with a head for scores
+// ranks: distances of embeddings would be an order, too, but not the one that
+// is asked for, so all others are refused.
 void AnswerRerank(const ServedModel& model, const ServiceLimits& limits,
                   HttpCall* call);
 

@@ -641,6 +641,39 @@ TEST(RoutesTest, OnlyRerankersRank) {
   }
 }
 
+TEST(RoutesTest, DocumentsAreRanked) {
+  const Server server({"tests/data/golden/embeddings/bert-reranker.gguf"});
+  const json documents = {"the first", "a", "of other things"};
+  const json ranked =
+      Post(server, "/v1/rerank",
+           json{{"query", "the other"}, {"documents", documents}}.dump())
+          .json["results"];
+  ASSERT_EQ(ranked.size(), 3u);
+  for (size_t i = 1; i < ranked.size(); ++i) {
+    EXPECT_GE(ranked[i - 1]["relevance_score"], ranked[i]["relevance_score"]);
+    EXPECT_NE(ranked[i - 1]["index"], ranked[i]["index"]);
+  }
+  const json first = Post(server, "/rerank",
+                          json{{"query", "the other"},
+                               {"documents", documents},
+                               {"return_documents", true},
+                               {"top_n", 1}}
+                              .dump())
+                         .json["results"];
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0]["index"], ranked[0]["index"]);
+  EXPECT_EQ(first[0]["document"]["text"],
+            documents[ranked[0]["index"].get<int>()]);
+  const json texts =
+      Post(server, "/rerank",
+           json{{"query", "the other"}, {"texts", documents}}.dump())
+          .json;
+  EXPECT_EQ(texts[0]["score"], ranked[0]["relevance_score"]);
+  EXPECT_EQ(
+      Post(server, "/rerank", R"({"query": "a", "documents": []})").status,
+      400);
+}
+
 TEST(RoutesTest, KeysMayComeAsXApiKey) {
   const std::string keys = TemporaryPath("route-keys");
   WriteTextFile(keys, "secret\n");
