@@ -38,10 +38,9 @@ constexpr size_t kWave = 64;
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<float>>> Embed(
+absl::StatusOr<std::vector<std::vector<float>>> WholeTexts(
     const ServedModel& model, const ServiceLimits& limits,
-    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
-    int64_t* tokens) {
+    std::vector<Request> requests, const HttpCall& call, int64_t* tokens) {
   std::vector<std::vector<float>> vectors(requests.size());
   *tokens = 0;
   for (size_t begin = 0; begin < requests.size(); begin += kWave) {
@@ -54,13 +53,24 @@ absl::StatusOr<std::vector<std::vector<float>>> Embed(
       WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation.Next());
       for (PromptEvent& event : events) {
         WEFT_RETURN_IF_ERROR(EventError(event.event));
-        std::vector<float>& vector = event.event.embedding;
-        if (dimensions > 0) vector.resize(dimensions);
-        Normalize(&vector);
-        vectors[begin + event.prompt] = std::move(vector);
+        vectors[begin + event.prompt] = std::move(event.event.embedding);
       }
     }
     *tokens += generation.usage().prompt_tokens;
+  }
+  return vectors;
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    const ServedModel& model, const ServiceLimits& limits,
+    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
+    int64_t* tokens) {
+  WEFT_ASSIGN_OR_RETURN(
+      std::vector<std::vector<float>> vectors,
+      WholeTexts(model, limits, std::move(requests), call, tokens));
+  for (std::vector<float>& vector : vectors) {
+    if (dimensions > 0) vector.resize(dimensions);
+    Normalize(&vector);
   }
   return vectors;
 }
