@@ -253,7 +253,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   Bench bench(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
-  const int64_t all = encoder ? runs : 2 * runs;
+  const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
