@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "chat/command_line.h"
+#include "text/answer/marker_tokens.h"
 
 namespace weft::chat {
 namespace {
@@ -49,6 +50,9 @@ Chat::Chat(std::unique_ptr<Scheduler> scheduler, ChatTemplate chat_template,
       template_(std::move(chat_template)),
       options_(std::move(options)) {
   conversation_.SetSystem(options_.system);
+  customs_ = answer::CustomsOf(template_, scheduler_->tokenizer());
+  marker_tokens_ =
+      answer::MarkerTokens(scheduler_->tokenizer(), customs_.forms);
 }
 
 Reply Chat::Say(absl::string_view message) {
@@ -97,6 +101,12 @@ Reply Chat::Enter(absl::string_view entered) {
       if (!s.ok()) return Failure(s.message());
       return Notice(absl::StrCat(entry->text, " is now ", entry->value));
     }
+    case Entry::kReasoning:
+      if (answering()) return Notice(reasoning_);
+      return Notice(conversation_.turns().empty() ||
+                            conversation_.turns().back().reasoning.empty()
+                        ? "the newest answer has no reasoning"
+                        : conversation_.turns().back().reasoning);
     case Entry::kLog: {
       Reply reply;
       reply.toggle_log = true;
@@ -138,7 +148,9 @@ Reply Chat::Regenerate() {
   const Turn before = conversation_.turns().back();
   conversation_.Reopen();
   Reply reply = Ask();
-  if (reply.failed && before.answered) conversation_.Answer(before.answer);
+  if (reply.failed && before.answered) {
+    conversation_.Answer(before.answer, before.reasoning);
+  }
   reply.regenerate = !reply.failed;
   if (!reply.failed && settings().sampling.temperature == 0) {
     reply.notices.push_back(
@@ -148,11 +160,13 @@ Reply Chat::Regenerate() {
 }
 
 absl::StatusOr<std::vector<int32_t>> Chat::Encode(
-    const nlohmann::ordered_json& messages) const {
+    const nlohmann::ordered_json& messages) {
   ChatRequest request;
   request.messages = messages;
-  WEFT_ASSIGN_OR_RETURN(std::vector<TextSegment> segments,
-                        template_.Render(request));
+  WEFT_ASSIGN_OR_RETURN(
+      std::vector<TextSegment> segments,
+      answer::RenderConversation(template_, customs_, std::move(request)));
+  prompt_ = JoinSegments(segments);
   return scheduler_->tokenizer().EncodeSegments(segments, {});
 }
 
@@ -174,6 +188,12 @@ Reply Chat::Ask() {
   request.sampling.seed =
       ChoiceSeed(settings().sampling.seed, static_cast<int>(answers_));
   if (template_.name() == "plain") request.stop_strings = {kNextUser};
+  request.shown_special = marker_tokens_;
+  answer::ReaderOptions reading;
+  reading.prompt = prompt_;
+  reader_ = std::make_unique<answer::AnswerReader>(customs_.forms,
+                                                   std::move(reading));
+  reasoning_.clear();
   answer_.clear();
   held_.clear();
   absl::Status s = stream_->Start(std::move(request));
@@ -205,7 +225,15 @@ News Chat::Take() {
       speed_.tokens_per_second = (speed_.answer_tokens - 1) / seconds;
     }
     // Spaces around an answer are the template's affair.
-    std::string text = held_ + event.text;
+    std::string text = held_;
+    const auto read = [&](const std::vector<answer::AnswerEvent>& told) {
+      for (const answer::AnswerEvent& part : told) {
+        (part.kind == answer::AnswerEvent::kReasoning ? reasoning_ : text) +=
+            part.text;
+      }
+    };
+    read(reader_->Push(event.text));
+    if (event.finished) read(reader_->Finish(/*cut=*/false));
     const absl::string_view whole =
         answer_.empty() ? absl::StripLeadingAsciiWhitespace(text) : text;
     const absl::string_view shown = absl::StripTrailingAsciiWhitespace(whole);
@@ -219,7 +247,12 @@ News Chat::Take() {
 
 void Chat::Finish(const Event& event, News* news) {
   news->finished = true;
-  conversation_.Answer(answer_);
+  conversation_.Answer(answer_, reasoning_);
+  if (!reasoning_.empty()) {
+    news->notices.push_back(absl::StrCat("reasoned before, in ",
+                                         reasoning_.size(),
+                                         " bytes: /reasoning shows them"));
+  }
   ++(event.reason == FinishReason::kError ? failures_ : successes_);
   switch (event.reason) {
     case FinishReason::kEndOfText:

@@ -15,6 +15,8 @@
 #include "chat/conversation.h"
 #include "chat/settings.h"
 #include "runtime/api/scheduler.h"
+#include "text/answer/customs.h"
+#include "text/answer/reader.h"
 #include "text/chat_template.h"
 
 namespace weft::chat {
@@ -41,7 +43,8 @@ struct Reply {
 
 // What has come of an answer.
 struct News {
-  std::string text;  // goes on from the text so far; whole characters
+  // Goes on from the text so far, in whole characters; reasoning is not in it.
+  std::string text;
   std::vector<std::string> notices;
   bool failed = false;    // the notice is an error
   bool finished = false;  // the answer's end
@@ -80,6 +83,10 @@ class Chat {
   const Settings& settings() const { return options_.settings; }
   const ChatTemplate& chat_template() const { return template_; }
   const Speed& speed() const { return speed_; }
+  // The answer that is on its way has begun with reasoning, and is still there.
+  bool reasoning() const {
+    return answering() && answer_.empty() && !reasoning_.empty();
+  }
   // There were messages, and each of them failed.
   bool only_failed() const { return failures_ > 0 && successes_ == 0; }
   // Tokens of the context that the newest message and answer fill.
@@ -97,7 +104,7 @@ class Chat {
   Reply Save(const std::string& path);
   Reply SetSystem(const std::string& text);
   absl::StatusOr<std::vector<int32_t>> Encode(
-      const nlohmann::ordered_json& messages) const;
+      const nlohmann::ordered_json& messages);
   void Finish(const Event& event, News* news);
 
   std::unique_ptr<Scheduler> scheduler_;
@@ -105,6 +112,11 @@ class Chat {
   Options options_;
   Conversation conversation_;
   std::unique_ptr<AnswerStream> stream_;
+  answer::TemplateCustoms customs_;
+  std::vector<int32_t> marker_tokens_;
+  std::unique_ptr<answer::AnswerReader> reader_;  // of the newest answer
+  std::string reasoning_;                         // so far
+  std::string prompt_;   // the text that was encoded last
   std::string answer_;   // so far
   std::string held_;     // spaces that are part of it if more follows
   int64_t answers_ = 0;  // since the last reset: each has a seed of its own

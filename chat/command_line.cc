@@ -28,6 +28,7 @@ constexpr CommandInfo kCommands[] = {
      "show or change settings: /set temperature 0.7"},
     {"/save", Entry::kSave, "FILE",
      "write the conversation: JSON if FILE ends with .json, else Markdown"},
+    {"/reasoning", Entry::kReasoning, "", "show that of the newest answer"},
     {"/log", Entry::kLog, "", "show or hide the log"},
     {"/quit", Entry::kQuit, "", "leave"},
 };

@@ -18,6 +18,7 @@ struct Entry {
     kSave,        // text: the file
     kRegenerate,  //
     kSet,         // text and value; without text: shows all
+    kReasoning,
     kLog,
     kQuit,
   };

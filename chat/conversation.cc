@@ -17,18 +17,22 @@ Json Message(const char* role, const std::string& content) {
 }  // namespace
 
 void Conversation::Ask(absl::string_view message) {
-  turns_.push_back({std::string(message), "", false});
+  turns_.emplace_back();
+  turns_.back().message = std::string(message);
 }
 
-void Conversation::Answer(absl::string_view answer) {
+void Conversation::Answer(absl::string_view answer,
+                          absl::string_view reasoning) {
   if (turns_.empty()) return;
   turns_.back().answer = std::string(answer);
+  turns_.back().reasoning = std::string(reasoning);
   turns_.back().answered = true;
 }
 
 void Conversation::Reopen() {
   if (turns_.empty()) return;
   turns_.back().answer.clear();
+  turns_.back().reasoning.clear();
   turns_.back().answered = false;
 }
 
@@ -50,6 +54,10 @@ Json Conversation::MessagesFrom(size_t turn) const {
     messages.push_back(Message("user", turns_[turn].message));
     if (turns_[turn].answered) {
       messages.push_back(Message("assistant", turns_[turn].answer));
+      if (!turns_[turn].reasoning.empty()) {
+        messages.back()["reasoning_content"] =
+            RepairUtf8(turns_[turn].reasoning);
+      }
     }
   }
   return messages;

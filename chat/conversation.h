@@ -19,6 +19,7 @@ namespace weft::chat {
 // A user's message and the answer to it.
 struct Turn {
   std::string message;
+  std::string reasoning;  // before the answer
   std::string answer;
   bool answered = false;
 };
@@ -34,7 +35,7 @@ class Conversation {
 
   void Ask(absl::string_view message);
   // To the newest message.
-  void Answer(absl::string_view answer);
+  void Answer(absl::string_view answer, absl::string_view reasoning = "");
   // The newest message, if there is one, is not answered any more.
   void Reopen();
   // The newest message was not taken: forgets it.

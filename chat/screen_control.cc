@@ -217,6 +217,7 @@ ScreenContent ScreenControl::Content() const {
       absl::StrCat("memory ", PeakResidentBytes() >> 20, " MiB"));
   content.state = !chat_->answering()        ? "ready"
                   : speed.answer_tokens == 0 ? "reading · Esc stops"
+                  : chat_->reasoning()       ? "reasoning · Esc stops"
                                              : "writing · Esc stops";
   content.log = log_;
   content.show_log = show_log_;

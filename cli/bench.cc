@@ -6,7 +6,8 @@
 // together by the most likely token, one token of each per step; not for
 // encoders. Rates are totals over the batch. One run of each comes before those
 // that count: it pays for the first touch of memory. The context is filled
-// once, behind the prefills, and every run begins at its end.
+// once, behind the prefills, and every run begins at its end; where layers are
+// recurrent, whose states do not go back, where the run before ended.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -50,12 +51,19 @@ double Seconds(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
+// Whether a run of decoding begins where the one before ended.
+bool GoesOn(Engine& engine, const Flags& flags) {
+  return flags.depth > 0 && !engine.plan().model.encoder &&
+         engine.cache().has_slots();
+}
+
 class Bench {
  public:
   Bench(Engine* engine, const Flags& flags)
       : engine_(*engine),
         flags_(flags),
-        vocabulary_(engine->plan().model.vocabulary_size) {
+        vocabulary_(engine->plan().model.vocabulary_size),
+        begin_(flags.depth) {
     prompt_ = RandomTokens(flags.prompt, vocabulary_);
     const int32_t bos = engine->tokenizer().bos();
     first_ = bos >= 0 ? bos : 0;
@@ -96,7 +104,7 @@ class Bench {
     allocations_ = AllocationCount();
     absl::Status status;
     for (int64_t step = 0; step < flags_.generate && status.ok(); ++step) {
-      const int64_t position = flags_.depth + step;
+      const int64_t position = begin_ + step;
       std::fill(positions.begin(), positions.end(),
                 static_cast<int32_t>(position));
       for (int64_t i = 0; i < n && status.ok(); ++i) {
@@ -114,6 +122,7 @@ class Bench {
     allocations_ = AllocationCount() - allocations_;
     const double seconds = Seconds(start);
     if (!status.ok()) return status;
+    if (GoesOn(engine_, flags_)) begin_ += flags_.generate;
     return n * flags_.generate / std::max(seconds, 1e-9);
   }
 
@@ -124,6 +133,7 @@ class Bench {
   Engine& engine_;
   const Flags& flags_;
   const int64_t vocabulary_;
+  int64_t begin_;  // of the next run of decoding
   std::vector<int32_t> prompt_;
   int32_t first_;
   std::vector<float> logits_;
@@ -226,7 +236,10 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
     return UsageError(absl::StrCat("--batch: the largest bucket takes ",
                                    plan.max_tokens(), " tokens in a step"));
   }
-  if (std::max(flags.prompt, flags.depth + flags.generate) > plan.context()) {
+  const int64_t runs = flags.repeat + 1;
+  const int64_t behind =
+      GoesOn(*engine, flags) ? runs * flags.generate : flags.generate;
+  if (std::max(flags.prompt, flags.depth + behind) > plan.context()) {
     return UsageError(absl::StrCat(
         "bench: --prompt, and --depth and --generate, must fit the context of ",
         plan.context(), " positions: choose less, or a larger --context"));
@@ -240,8 +253,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   Bench bench(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
-  const int64_t runs = flags.repeat + 1;
-  const int64_t all = encoder ? runs : 2 * runs;
+  const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {

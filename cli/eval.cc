@@ -1,6 +1,8 @@
-// weft eval: the logits of given tokens, or the vectors that an encoder gives.
-#include <cstdio>
+// weft eval: the logits of given tokens, or vectors of them and of the text, or
+// what a ranker says of it.
 #include <iostream>
+#include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,7 +19,7 @@ namespace {
 
 struct Flags {
   std::string model, tokens, text, positions = "all", logits;
-  std::string embedding, hidden, states;
+  std::string embedding, hidden, score, states;
   bool has_text = false;
   int64_t chunk = 512;
   int64_t at = -1;
@@ -53,34 +55,110 @@ absl::Status WriteFloats(const std::string& path,
                                numbers.size() * sizeof(float)));
 }
 
-// The vectors of an encoder's tokens, and the text's own.
-absl::StatusOr<int> EvalEncoder(const Flags& flags, Engine& engine,
-                                const std::vector<int32_t>& tokens) {
-  if (!flags.logits.empty()) {
-    return absl::InvalidArgumentError(
-        "--logits: the model is an encoder and has none: use --embedding or "
-        "--hidden");
+// The tokens that flags name.
+absl::StatusOr<std::vector<int32_t>> TokensOf(const Flags& flags,
+                                              const Engine& engine) {
+  std::vector<int32_t> tokens;
+  if (flags.has_text) {
+    WEFT_ASSIGN_OR_RETURN(tokens, engine.tokenizer().Encode(flags.text, {}));
+  } else {
+    WEFT_ASSIGN_OR_RETURN(
+        const std::vector<int64_t> ids,
+        ParseNumbers(flags.tokens, "--tokens",
+                     engine.plan().model.vocabulary_size - 1));
+    tokens.assign(ids.begin(), ids.end());
   }
-  const ModelInfo& model = engine.plan().model;
-  Pooler pooler(model.pooling, model.embedding_length);
+  if (tokens.empty()) return UsageError("eval: there are no tokens");
+  return tokens;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Load(const Flags& flags,
+                                             const CommonFlags& common,
+                                             std::optional<ModelOutput> gives) {
+  return LoadEngine(flags.model, flags.compile, common,
+                    [&](EngineOptions* options) {
+                      flags.texts.ApplyTo(options);
+                      options->model.graph.output = gives;
+                    });
+}
+
+// A plan file gives what it was compiled for.
+absl::Status CheckGives(const Engine& engine, bool good, const char* flag) {
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": the plan gives ",
+                                                 engine.plan().model.output(),
+                                                 ": use the model file"));
+}
+
+absl::Status WriteHidden(const Flags& flags, const CommonFlags& common) {
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        Load(flags, common, ModelOutput::kHidden));
+  WEFT_RETURN_IF_ERROR(CheckGives(
+      *engine, engine->plan().model.gives == ModelOutput::kHidden, "--hidden"));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                        TokensOf(flags, *engine));
   std::vector<float> rows;
-  absl::Status status =
-      engine.Hidden(tokens, [&](int64_t, absl::Span<const float> vector) {
-        pooler.Add(vector);
+  WEFT_RETURN_IF_ERROR(engine->Hidden(
+      tokens,
+      [&](int64_t, absl::Span<const float> vector) {
         rows.insert(rows.end(), vector.begin(), vector.end());
         return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
-  const std::vector<float> embedding = pooler.Result();
-  status = WriteFloats(flags.hidden, rows);
-  if (status.ok()) status = WriteFloats(flags.embedding, embedding);
-  if (!status.ok()) return status;
+      },
+      flags.chunk));
+  if (flags.json && flags.embedding.empty() && flags.score.empty()) {
+    std::cout << nlohmann::json{{"tokens", tokens}}.dump() << "\n";
+  }
+  return WriteFloats(flags.hidden, rows);
+}
+
+// What a text gives as a whole: its vector, or scores.
+absl::Status EvalText(const Flags& flags, Engine& engine,
+                      const std::string& file) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                        TokensOf(flags, engine));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<float> numbers,
+                        engine.Embed(tokens, flags.chunk));
+  WEFT_RETURN_IF_ERROR(WriteFloats(file, numbers));
+  const ModelInfo& model = engine.plan().model;
   if (flags.json) {
-    const nlohmann::json result = {{"tokens", tokens},
-                                   {"embedding", embedding}};
+    const bool scores = model.gives == ModelOutput::kScores;
+    nlohmann::json result = {{"tokens", tokens},
+                             {scores ? "scores" : "embedding", numbers}};
+    if (!model.labels.empty()) result["labels"] = model.labels;
     std::cout << result.dump() << "\n";
-  } else if (flags.hidden.empty() && flags.embedding.empty()) {
-    std::cout << absl::StrJoin(embedding, " ") << "\n";
+  } else if (file.empty()) {
+    std::cout << absl::StrJoin(numbers, " ") << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// A model is loaded for each of what is wanted of it: graphs give one thing.
+absl::StatusOr<int> EvalVectors(const Flags& flags, const CommonFlags& common) {
+  if (!flags.logits.empty() || !flags.states.empty()) {
+    return UsageError(
+        "eval: --hidden, --embedding and --score do not go with --logits and "
+        "--states");
+  }
+  if (!flags.hidden.empty()) {
+    WEFT_RETURN_IF_ERROR(WriteHidden(flags, common));
+  }
+  if (!flags.embedding.empty()) {
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          Load(flags, common, ModelOutput::kEmbedding));
+    const ModelOutput gives = engine->plan().model.gives;
+    WEFT_RETURN_IF_ERROR(CheckGives(
+        *engine,
+        gives == ModelOutput::kEmbedding || gives == ModelOutput::kHidden,
+        "--embedding"));
+    WEFT_RETURN_IF_ERROR(EvalText(flags, *engine, flags.embedding));
+  }
+  if (!flags.score.empty()) {
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          Load(flags, common, ModelOutput::kScores));
+    WEFT_RETURN_IF_ERROR(
+        CheckGives(*engine, engine->plan().model.gives == ModelOutput::kScores,
+                   "--score"));
+    WEFT_RETURN_IF_ERROR(EvalText(flags, *engine, flags.score));
   }
   return kExitOk;
 }
@@ -96,36 +174,28 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     return UsageError("--at: want a positive number");
   }
   if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
-  for (const std::string& path :
-       {flags.logits, flags.embedding, flags.hidden, flags.states}) {
+  for (const std::string& path : {flags.logits, flags.embedding, flags.hidden,
+                                  flags.score, flags.states}) {
     if (path.empty()) continue;
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common,
-                                   [&](EngineOptions* options) {
-                                     flags.texts.ApplyTo(options);
-                                   }));
+  if (!flags.hidden.empty() || !flags.embedding.empty() ||
+      !flags.score.empty()) {
+    return EvalVectors(flags, common);
+  }
+  // Of a model for vectors logits are had when they are asked for.
+  const bool logits = !flags.logits.empty() || !flags.states.empty();
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Load(flags, common,
+           logits ? std::optional(ModelOutput::kLogits) : std::nullopt));
+  if (!engine->plan().model.generates() && !logits) {
+    WEFT_RETURN_IF_ERROR(EvalText(flags, *engine, ""));
+    return kExitOk;
+  }
   const int64_t vocabulary = engine->plan().model.vocabulary_size;
-  std::vector<int32_t> tokens;
-  if (flags.has_text) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
-                          engine->tokenizer().Encode(flags.text, {}));
-    tokens = std::move(ids);
-  } else {
-    WEFT_ASSIGN_OR_RETURN(
-        std::vector<int64_t> ids,
-        ParseNumbers(flags.tokens, "--tokens", vocabulary - 1));
-    tokens.assign(ids.begin(), ids.end());
-  }
-  if (tokens.empty()) return UsageError("eval: there are no tokens");
-  if (engine->plan().model.encoder) {
-    return EvalEncoder(flags, *engine, tokens);
-  }
-  if (!flags.embedding.empty() || !flags.hidden.empty()) {
-    return absl::InvalidArgumentError(
-        "--embedding and --hidden: the model is no encoder: use --logits");
-  }
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                        TokensOf(flags, *engine));
   if (!flags.states.empty()) {
     const int64_t count = static_cast<int64_t>(tokens.size());
     if (flags.at > count) {
@@ -212,10 +282,14 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--logits", flags->logits,
                       "write float32 rows, one per position, to this file");
   command->add_option("--embedding", flags->embedding,
-                      "encoders: write the text's vector, float32, to this "
-                      "file");
+                      "write the text's vector, float32, pooled as the model "
+                      "says and not normalised, to this file");
   command->add_option("--hidden", flags->hidden,
-                      "encoders: write a float32 row per token to this file");
+                      "write the tokens' vectors after the last norm, a "
+                      "float32 row each, to this file");
+  command->add_option("--score", flags->score,
+                      "rankers and classifiers: write the text's scores, "
+                      "float32, to this file");
   command->add_option("--states", flags->states,
                       "models with recurrent blocks: write their states, "
                       "float32, block by block, to this file");

@@ -56,7 +56,7 @@ absl::Status RunSteps(Engine& engine, const Flags& flags, Profiler* profiler) {
     WEFT_RETURN_IF_ERROR(step("prefill", part));
     left.remove_prefix(part.size());
   }
-  const int64_t generate = plan.model.encoder ? 0 : flags.generate;
+  const int64_t generate = plan.model.generates() ? flags.generate : 0;
   for (int64_t i = 0; i < generate; ++i) {
     const absl::Span<const float> logits = session.logits();
     const int32_t next = static_cast<int32_t>(FirstLargest(logits));

@@ -76,8 +76,8 @@ absl::StatusOr<Comparison> Replay(const ServedModel& model,
   RequestLimits limits;
   limits.choices = kMaxChoices;
   WEFT_ASSIGN_OR_RETURN(Job job, ReadJob(*request, limits));
-  job.tool_custom = model.tool_custom == ToolCustom::kNone ? ToolCustom::kBare
-                                                           : model.tool_custom;
+  job.forms = model.customs.forms;
+  if (request->contains("marked")) job.marker_tokens = model.marker_tokens;
   if (static_cast<int64_t>(answers->size()) != job.choices()) {
     return absl::InvalidArgumentError("has not an answer for each choice");
   }

@@ -32,6 +32,7 @@
 #include "serve/http_server.h"
 #include "serve/request_log.h"
 #include "serve/service.h"
+#include "text/answer/marker_tokens.h"
 #include "text/printable.h"
 
 namespace weft {
@@ -162,7 +163,12 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
   model.created = absl::ToUnixSeconds(absl::Now());
-  model.tool_custom = ToolCustomOf(chat_template.source());
+  model.customs = answer::CustomsOf(chat_template, engine->tokenizer());
+  if (warning.empty() && !model.customs.shows_tools) {
+    PrintWarnings(common,
+                  {"chat template: it shows no tools: the model does not see "
+                   "those of a request; give one that does (--chat-template)"});
+  }
   model.chat_template =
       std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
@@ -176,8 +182,10 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
   model.slots = std::make_shared<Slots>(flags.slots);
-  model.grammars =
-      std::make_unique<OutputGrammars>(&model.tokenizer(), grammars);
+  model.marker_tokens =
+      answer::MarkerTokens(model.tokenizer(), model.customs.forms);
+  model.grammars = std::make_unique<OutputGrammars>(
+      &model.tokenizer(), grammars, model.marker_tokens);
   return model;
 }
 

@@ -65,6 +65,13 @@ NodeId Graph::AddNode(Node node, std::vector<ValueType> results,
   return id;
 }
 
+void Graph::RemoveOutput(absl::string_view name) {
+  outputs_.erase(
+      std::remove_if(outputs_.begin(), outputs_.end(),
+                     [&](const auto& output) { return output.first == name; }),
+      outputs_.end());
+}
+
 void Graph::AddOutput(std::string name, ValueId value) {
   outputs_.emplace_back(std::move(name), value);
 }

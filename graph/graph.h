@@ -174,6 +174,7 @@ class Graph {
   int EraseDead();
   void SetOrder(std::vector<NodeId> order) { order_ = std::move(order); }
   void SetOutput(int index, ValueId value) { outputs_[index].second = value; }
+  void RemoveOutput(absl::string_view name);
   // Drops erased nodes and unused values, and renumbers: what is saved.
   Graph Compact() const;
 

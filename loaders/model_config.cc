@@ -24,6 +24,7 @@ namespace {
 
 constexpr uint64_t kMaxBlocks = uint64_t{1} << 16;
 constexpr uint64_t kMaxExperts = 1024;
+constexpr uint64_t kMaxLabels = 1 << 16;
 constexpr char kArchitecture[] = "general.architecture";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 
@@ -436,16 +437,48 @@ class ConfigReader {
     auto pooling = keys_.OptionalInRange(kPooling, 0, 4);
     if (!pooling.ok()) return pooling.status();
     const int64_t kind = pooling->value_or(0);
-    if (kind > static_cast<int64_t>(Pooling::kLast)) {
+    config_.ranks = kind == kRanks;
+    if (!config_.ranks) {
+      config_.pooling = static_cast<Pooling>(kind);
+    } else if (config_.encoder) {
+      config_.pooling = traits_.ranks_by;
+    } else if (traits_.ranks) {
+      config_.pooling = Pooling::kLast;
+    } else {
       return file_.BadValue(keys_.Key(kPooling), absl::StrCat(kind),
                             "0 (none), 1 (mean), 2 (first) or 3 (last): "
-                            "ranking is not supported");
+                            "ranking is not supported for this architecture");
     }
-    config_.pooling = static_cast<Pooling>(kind);
+    WEFT_RETURN_IF_ERROR(ReadLabels());
+    constexpr char kActivation[] = "hidden_activation";
+    if (keys_.Handles(kActivation)) {
+      WEFT_ASSIGN_OR_RETURN(std::optional<std::string> activation,
+                            file_.OptionalString(keys_.Key(kActivation)));
+      config_.hidden_activation = activation.value_or("");
+    }
     auto types = file_.OptionalUint("tokenizer.ggml.token_type_count");
     if (!types.ok()) return types.status();
     config_.token_type_count =
         static_cast<int64_t>(std::min(types->value_or(0), kMaxDimension));
+    return absl::OkStatus();
+  }
+
+  // A number of scores for each label; one without.
+  absl::Status ReadLabels() {
+    if (!config_.ranks) return absl::OkStatus();
+    constexpr char kLabels[] = "classifier.output_labels";
+    WEFT_ASSIGN_OR_RETURN(auto labels,
+                          file_.OptionalStrings(keys_.Key(kLabels)));
+    if (!labels.has_value()) return absl::OkStatus();
+    if (labels->empty() || labels->size() > kMaxLabels) {
+      return file_.BadValue(keys_.Key(kLabels),
+                            absl::StrCat(labels->size(), " labels"),
+                            absl::StrCat("1 to ", kMaxLabels));
+    }
+    for (absl::string_view label : *labels) {
+      config_.labels.emplace_back(label);
+    }
+    config_.score_count = static_cast<int64_t>(labels->size());
     return absl::OkStatus();
   }
 

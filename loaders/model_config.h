@@ -53,6 +53,11 @@ struct ModelTraits {
   // Each token looks at those after it too, and what comes out are the tokens'
   // vectors.
   bool encoder = false;
+  // Of encoders: what scores of a text are made of, where the file has a head
+  // for them (pooling_type 4).
+  Pooling ranks_by = Pooling::kFirst;
+  // Of others: whether there may be such a head, on the last token.
+  bool ranks = false;
   // Keys without the architecture's prefix, such as "expert_count" or
   // "attention.sliding_window", that its builder obeys. See kChangesResult in
   // model_config.cc for all of them.
@@ -67,8 +72,13 @@ struct ModelTraits {
   // Of those that handle "attention.sliding_window": the window of a file that
   // does not say, by what it says else; 0: none.
   int64_t (*default_window)(const ModelConfig&) = nullptr;
-  // Every so many blocks the last sees everything; 0: all have the window.
+  // Every so many blocks the last (or the first) sees everything; 0: all have
+  // the window.
   int64_t window_period = 0;
+  bool first_sees_all = false;
+  // Half of what files have for the window lies to each side of a token. The
+  // config has one side, the token itself with it.
+  bool window_to_both_sides = false;
   // What YaRN makes of the size of what is rotated is in the scale of scores
   // (ModelConfig::rope_score_factor), not in sines and cosines.
   bool yarn_scales_scores = false;
@@ -162,6 +172,13 @@ struct ModelConfig {
 
   bool encoder = false;  // as the traits say
   Pooling pooling = Pooling::kNone;
+  // Whether the file has a head that makes scores of what is pooled; how many,
+  // and the names where it has them.
+  bool ranks = false;
+  int64_t score_count = 1;
+  std::vector<std::string> labels;
+  // Of architectures that handle this key: "gelu", "silu"; empty: not said.
+  std::string hidden_activation;
   // Rows of the table of token types; 0: the file does not say.
   int64_t token_type_count = 0;
 

@@ -23,8 +23,8 @@
 namespace weft {
 namespace {
 
-// Elements that one thread takes at a time: a tenth of a second of work, 4 MB
-// as float32.
+// Elements that one thread takes at a time, at most: a tenth of a second of
+// work (a few with codebooks), 4 MB as float32.
 constexpr int64_t kElementsPerThread = int64_t{1} << 20;
 
 bool IsPlainFloat(DType type) {
@@ -106,7 +106,9 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type,
   const int64_t columns = tensor.dims[0];
   const int64_t rows = tensor.elements() / columns;
   const int64_t row_bytes = RowBytes(type, columns);
-  const int64_t per_thread = std::max<int64_t>(1, kElementsPerThread / columns);
+  const int64_t per_thread = std::max<int64_t>(
+      1,
+      std::min(kElementsPerThread / columns, (rows + threads - 1) / threads));
   std::vector<uint8_t> buffer;
   for (int64_t first = 0; first < rows; first += threads * per_thread) {
     const int64_t count = std::min(rows - first, threads * per_thread);

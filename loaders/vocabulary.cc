@@ -3,10 +3,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "loaders/utf8.h"
 
@@ -22,6 +24,7 @@ constexpr char kMerges[] = "tokenizer.ggml.merges";
 // The pre-tokeniser of an encoder with Gemma's vocabulary.
 constexpr char kGraniteLikeGemma[] = "granite-embed-multi-311m";
 constexpr char kChatTemplate[] = "tokenizer.chat_template";
+constexpr char kPairTemplate[] = "tokenizer.chat_template.rerank";
 // Ids are 32 bits wide, and no vocabulary comes near this.
 constexpr uint64_t kMaxTokens = uint64_t{1} << 24;
 
@@ -40,7 +43,7 @@ constexpr Defaults kDefaults[] = {
     {"gemma4", -1, -1, -1, -1, -1, -1, true, false, false},
     // What ends a text is the separator.
     {"bert", 101, -1, 100, 102, 0, 103, true, true, true},
-    {"t5", -1, 1, 2, -1, 0, -1, false, true, true},
+    {"t5", -1, 1, 2, -1, 0, -1, false, true, false},
     {"plamo2", 1, 2, 0, -1, 3, -1, false, false, false},
     {"", -1, -1, -1, -1, -1, -1, false, false, false},  // any other
 };
@@ -359,7 +362,30 @@ class VocabularyReader {
     if (result_.pre() == "gemma4" || result_.pre() == kGraniteLikeGemma) {
       result_.set_add_bos(true);
     }
-    return wordpiece() ? ReadWordpieceFlags() : absl::OkStatus();
+    if (wordpiece()) return ReadWordpieceFlags();
+    WEFT_ASSIGN_OR_RETURN(std::optional<bool> separates,
+                          file_.OptionalBool("tokenizer.ggml.add_sep_token"));
+    result_.set_add_separator(separates.value_or(false));
+    return result_.model() == "t5" ? ReadNormalization() : absl::OkStatus();
+  }
+
+  absl::Status ReadNormalization() {
+    WEFT_ASSIGN_OR_RETURN(
+        std::optional<bool> one_space,
+        file_.OptionalBool("tokenizer.ggml.remove_extra_whitespaces"));
+    result_.set_remove_extra_whitespaces(one_space.value_or(false));
+    constexpr char kCharsmap[] = "tokenizer.ggml.precompiled_charsmap";
+    const GgufValue* rules = file_.FindValue(kCharsmap);
+    if (rules == nullptr) return absl::OkStatus();
+    if (!rules->is_array() || (rules->element_type() != GgufType::kUint8 &&
+                               rules->element_type() != GgufType::kInt8)) {
+      return file_.BadValue(kCharsmap, rules->TypeText(), "an array of bytes");
+    }
+    // Behind the type of the elements and their count.
+    const absl::Span<const uint8_t> bytes =
+        rules->encoded().last(rules->count());
+    result_.set_charsmap(bytes.data(), bytes.size());
+    return absl::OkStatus();
   }
 
   absl::Status ReadWordpieceFlags() {
@@ -378,14 +404,47 @@ class VocabularyReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadChatTemplate() {
-    auto source = file_.OptionalString(kChatTemplate);
+  absl::StatusOr<std::string> OneTemplate(const std::string& key) {
+    auto source = file_.OptionalString(key);
     if (!source.ok()) return source.status();
     if (!IsValidUtf8(source->value_or(""))) {
-      return file_.BadValue(kChatTemplate, "not UTF-8", "a Jinja template");
+      return file_.BadValue(key, "not UTF-8", "a Jinja template");
     }
-    result_.set_chat_template(source->value_or(""));
+    return std::string(source->value_or(""));
+  }
+
+  // A file may have templates of its own for conversations with tools or
+  // documents. They become one, which looks whether there are any.
+  absl::Status ReadChatTemplate() {
+    WEFT_ASSIGN_OR_RETURN(std::string whole, OneTemplate(kChatTemplate));
+    // The later one is asked for first.
+    for (const auto& [name, variable] :
+         {std::pair<const char*, const char*>{"rag", "documents"},
+          {"tool_use", "tools"}}) {
+      WEFT_ASSIGN_OR_RETURN(
+          const std::string source,
+          OneTemplate(absl::StrCat(kChatTemplate, ".", name)));
+      if (source.empty()) continue;
+      whole = whole.empty()
+                  ? source
+                  : absl::StrCat("{%+ if ", variable, " +%}",
+                                 WithoutLastBreak(source), "{%+ else +%}",
+                                 WithoutLastBreak(whole), "{%+ endif +%}");
+    }
+    result_.set_chat_template(whole);
+    auto pair = file_.OptionalString(kPairTemplate);
+    if (!pair.ok()) return pair.status();
+    if (!IsValidUtf8(pair->value_or(""))) {
+      return file_.BadValue(kPairTemplate, "not UTF-8", "a text");
+    }
+    result_.set_pair_template(pair->value_or(""));
     return absl::OkStatus();
+  }
+
+  // As Jinja takes the end of a template.
+  static absl::string_view WithoutLastBreak(absl::string_view source) {
+    absl::ConsumeSuffix(&source, "\n");
+    return source;
   }
 
   const GgufMetadata& file_;

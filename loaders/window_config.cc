@@ -23,7 +23,8 @@ absl::Status ReadContext(const GgufFile& file, const ModelTraits& traits,
   if (!window.has_value() && traits.default_window != nullptr) {
     window = static_cast<uint64_t>(traits.default_window(*config));
   }
-  const uint64_t tokens = window.value_or(0);
+  uint64_t tokens = window.value_or(0);
+  if (traits.window_to_both_sides && tokens > 0) tokens = tokens / 2 + 1;
   if (keys.Handles(kWindow) && tokens > 0) {
     config->sliding_blocks.assign(config->block_count, true);
   }
@@ -54,7 +55,8 @@ absl::Status ReadBlocks(const GgufFile& file, const ModelTraits& traits,
   }
   if (period == 0) return absl::OkStatus();
   for (int64_t block = 0; block < config->block_count; ++block) {
-    config->sliding_blocks[block] = block % period != period - 1;
+    config->sliding_blocks[block] =
+        block % period != (traits.first_sees_all ? 0 : period - 1);
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,10 @@
 // attention_scores, softmax, attention_values, and attention, which is the
 // three in one (Vaswani et al. 2017; grouped queries: Ainslie et al. 2023).
-// Values may be what keys begin with (multi-head latent attention: DeepSeek-AI
-// 2024, arXiv:2405.04434): the state of keys stands where that of values does.
+// A row stands at its own position and sees those up to `positions`: the same
+// where own_positions are left out. Where they are given, it may look ahead,
+// and a window reaches as far to either side. Values may be what keys begin
+// with (multi-head latent attention: DeepSeek-AI 2024, arXiv:2405.04434): the
+// state of keys stands where that of values does.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -56,12 +59,20 @@ absl::Status CheckValueDim(const Node& node, const ValueType& state,
       ", want keys that have as many numbers, found ", state.ToString()));
 }
 
+absl::Status CheckAlibi(const Node& node) {
+  const auto attention = node.attributes.As<AttentionAttributes>();
+  if (attention.alibi == 0 || attention.softcap == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      node.op->name, " attribute alibi: does not go with softcap"));
+}
+
 absl::StatusOr<Types> InferScores(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(CheckQuery(graph, node));
   if (node.attributes.As<AttentionAttributes>().value_dim != 0) {
     return absl::InvalidArgumentError(
         "attention_scores attribute value_dim: it reads no values");
   }
+  WEFT_RETURN_IF_ERROR(CheckAlibi(node));
   return Types{
       FloatType({OperandType(graph, node, 0).shape[0],
                  Dim::Number(node.attributes.As<AttentionAttributes>().heads),
@@ -119,13 +130,24 @@ absl::StatusOr<Types> InferAttention(const Graph& graph, const Node& node) {
   }
   const auto attention = node.attributes.As<AttentionAttributes>();
   WEFT_RETURN_IF_ERROR(CheckValueDim(node, values, attention.value_dim));
-  if (node.inputs.size() > 5) {
+  WEFT_RETURN_IF_ERROR(CheckAlibi(node));
+  if (node.inputs.size() > 6) {
     WEFT_RETURN_IF_ERROR(
-        WantVector(graph, node, 5, Dim::Number(attention.heads)));
+        WantVector(graph, node, 6, Dim::Number(attention.heads)));
   }
   return Types{FloatType(
       {OperandType(graph, node, 0).shape[0],
        Dim::Number(attention.heads * ValueDim(values, attention.value_dim))})};
+}
+
+// See AttentionAttributes::alibi.
+double AlibiSlope(double alibi, int64_t heads, int64_t head) {
+  int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  const double step = alibi / static_cast<double>(power);
+  return head < power ? std::exp2(-step * static_cast<double>(head + 1))
+                      : std::exp2(-step / 2 *
+                                  static_cast<double>(2 * (head - power) + 1));
 }
 
 // What scores of a row at this position are multiplied by.
@@ -136,27 +158,30 @@ double Temperature(const AttentionAttributes& a, int64_t position) {
   return 1 + a.temperature * std::log(1.0 + static_cast<double>(periods));
 }
 
-// Scores of one row and head against positions 0 .. position: -inf before its
-// window.
+// Scores of one row and head, which stands at `own`, against positions 0 ..
+// last: -inf outside its window.
 std::vector<double> ScoreRow(const ReferenceCall& call,
                              const std::vector<double>& q, int64_t head,
-                             int32_t slot, int32_t position) {
+                             int32_t slot, int64_t own, int64_t last) {
   const ValueType& keys = call.input_type(1);
   const int64_t head_dim = keys.shape[2].value;
   const AttentionAttributes a = call.attributes<AttentionAttributes>();
   const int64_t group = a.heads / keys.shape[1].value;
-  int64_t first =
-      a.window > 0 ? std::max<int64_t>(0, position + 1 - a.window) : 0;
-  if (a.chunk > 0) first = std::max(first, position / a.chunk * a.chunk);
-  std::vector<double> scores(position + 1,
+  int64_t first = a.window > 0 ? std::max<int64_t>(0, own + 1 - a.window) : 0;
+  if (a.chunk > 0) first = std::max(first, own / a.chunk * a.chunk);
+  const int64_t end =
+      a.window > 0 ? std::min(last + 1, own + a.window) : last + 1;
+  const double slope = a.alibi > 0 ? AlibiSlope(a.alibi, a.heads, head) : 0;
+  std::vector<double> scores(last + 1,
                              -std::numeric_limits<double>::infinity());
-  for (int64_t s = first; s <= position; ++s) {
+  for (int64_t s = first; s < end; ++s) {
     double sum = 0;
     for (int64_t d = 0; d < head_dim; ++d) {
       sum += q[head * head_dim + d] *
              ReadKv(keys, *call.inputs[1].state, slot, s, head / group, d);
     }
-    scores[s] = sum * a.scale * Temperature(a, position);
+    scores[s] = sum * a.scale * Temperature(a, own) -
+                slope * static_cast<double>(std::abs(s - own));
     if (a.softcap > 0) {
       scores[s] = a.softcap * std::tanh(scores[s] / a.softcap);
     }
@@ -188,6 +213,14 @@ void AddValues(const ValueType& values, const KvState& state, int32_t slot,
   }
 }
 
+// Of row t, where the node has operand `operand`; else `last`.
+int64_t OwnPosition(const ReferenceCall& call, size_t operand, int64_t t,
+                    int32_t last) {
+  return call.node.inputs.size() > operand
+             ? Integers(call, static_cast<int>(operand))[t]
+             : last;
+}
+
 void RunScores(const ReferenceCall& call) {
   const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t context = call.outputs[0].columns / heads;
@@ -195,8 +228,10 @@ void RunScores(const ReferenceCall& call) {
     const std::vector<double> q = ReadRow(call, 0, t);
     float* out = OutputRow(call, 0, t);
     for (int64_t head = 0; head < heads; ++head) {
+      const int32_t last = Integers(call, 2)[t];
       const std::vector<double> scores =
-          ScoreRow(call, q, head, Integers(call, 3)[t], Integers(call, 2)[t]);
+          ScoreRow(call, q, head, Integers(call, 3)[t],
+                   OwnPosition(call, 4, t, last), last);
       for (int64_t s = 0; s < context; ++s) {
         out[head * context + s] = s < static_cast<int64_t>(scores.size())
                                       ? static_cast<float>(scores[s])
@@ -255,14 +290,15 @@ void RunAttention(const ReferenceCall& call) {
   const int64_t heads = call.attributes<AttentionAttributes>().heads;
   const int64_t group = heads / values.shape[1].value;
   const int64_t value_dim = call.outputs[0].columns / heads;
-  const std::vector<double> sinks = SinksOf(call, 5);
+  const std::vector<double> sinks = SinksOf(call, 6);
   for (int64_t t = 0; t < call.outputs[0].rows; ++t) {
     const std::vector<double> q = ReadRow(call, 0, t);
     const int32_t slot = Integers(call, 4)[t];
     std::vector<double> out(heads * value_dim);
     for (int64_t head = 0; head < heads; ++head) {
+      const int32_t last = Integers(call, 3)[t];
       std::vector<double> weights =
-          ScoreRow(call, q, head, slot, Integers(call, 3)[t]);
+          ScoreRow(call, q, head, slot, OwnPosition(call, 5, t, last), last);
       SoftmaxRow(&weights, sinks.empty() ? kNoSink : sinks[head]);
       AddValues(values, *call.inputs[2].state, slot, head / group, weights,
                 value_dim, out.data() + head * value_dim);
@@ -275,7 +311,7 @@ void RunAttention(const ReferenceCall& call) {
 int64_t PositionsSeen(const Node& node, const Bounds& bounds) {
   const auto a = node.attributes.As<AttentionAttributes>();
   int64_t seen = bounds.context;
-  if (a.window > 0) seen = std::min(seen, a.window);
+  if (a.window > 0) seen = std::min(seen, CappedProduct(2, a.window));
   if (a.chunk > 0) seen = std::min(seen, a.chunk);
   return seen;
 }
@@ -309,7 +345,8 @@ int64_t SoftmaxOperations(const Graph& graph, const Node& node,
 constexpr OperandSchema kScoreOperands[] = {
     RowsOperand("q"), StateOperand("keys", "keys"),
     IndexOperand("positions", IndexKind::kPosition, 0),
-    IndexOperand("sequence", IndexKind::kSequence, 0)};
+    IndexOperand("sequence", IndexKind::kSequence, 0),
+    Optional(IndexOperand("own_positions", IndexKind::kPosition, 0))};
 constexpr OperandSchema kSoftmaxOperands[] = {RowsOperand("x"),
                                               Optional(WeightOperand("sinks"))};
 constexpr OperandSchema kValueOperands[] = {
@@ -322,6 +359,7 @@ constexpr OperandSchema kAttentionOperands[] = {
     StateOperand("values", ""),
     IndexOperand("positions", IndexKind::kPosition, 0),
     IndexOperand("sequence", IndexKind::kSequence, 0),
+    Optional(IndexOperand("own_positions", IndexKind::kPosition, 0)),
     Optional(WeightOperand("sinks"))};
 
 constexpr AttributeSchema kAttentionAttributes[] = {
@@ -329,7 +367,9 @@ constexpr AttributeSchema kAttentionAttributes[] = {
         .From(1, 1 << 16),
     Field<&AttentionAttributes::scale>("scale", "of scores").Above(0),
     Field<&AttentionAttributes::window>(
-        "window", "positions that a row sees, its own the last; 0: all")
+        "window",
+        "positions that a row sees, its own the last; with own_positions, as "
+        "many on the other side; 0: all")
         .Optional()
         .From(0, std::numeric_limits<int32_t>::max()),
     Field<&AttentionAttributes::softcap>(
@@ -355,6 +395,13 @@ constexpr AttributeSchema kAttentionAttributes[] = {
                                                     "see temperature")
         .Optional()
         .From(0, std::numeric_limits<int32_t>::max()),
+    Field<&AttentionAttributes::alibi>(
+        "alibi",
+        "a: scores become less by a slope for each position between, "
+        "2^(-a i / H) of head i of H from 1 on (H a power of two); 0: they "
+        "stay")
+        .Optional()
+        .AtLeast(0),
     Field<&AttentionAttributes::value_dim>(
         "value_dim", "of attention: as attention_values has it")
         .Optional()

@@ -68,8 +68,10 @@ struct RopeAttributes {
 // attention_scores, attention (attention.cc)
 struct AttentionAttributes {
   int64_t heads = 0;
-  double scale = 1;    // of scores
-  int64_t window = 0;  // positions that a row sees, its own the last; 0: all
+  double scale = 1;  // of scores
+  // Positions that a row sees, its own the last; where it also looks ahead, as
+  // many on the other side; 0: all.
+  int64_t window = 0;
   double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
   // Positions come in chunks of so many, from 0 on, and a row sees those of its
   // own; 0: all.
@@ -81,6 +83,11 @@ struct AttentionAttributes {
   double temperature = 0;
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
+  // Above 0: scores become less by a slope of their head for each position that
+  // lies between (ALiBi: Press et al. 2021, arXiv:2108.12409). The slopes of
+  // 2^n heads are 2^(-alibi i / 2^n), i from 1 on; of other numbers of heads,
+  // the first 2^n likewise, the rest every second slope of twice as many.
+  double alibi = 0;
   static absl::Span<const AttributeSchema> Schema();
 };
 

@@ -82,8 +82,11 @@ ValueId GraphBuilder::KvWrite(ValueId state, ValueId x, ValueId positions,
 
 ValueId GraphBuilder::AttentionScores(ValueId q, ValueId keys,
                                       ValueId positions, ValueId sequence,
-                                      const AttentionOptions& options) {
-  return Node(kAttentionScoresOp, {q, keys, positions, sequence}, options);
+                                      const AttentionOptions& options,
+                                      ValueId own_positions) {
+  std::vector<ValueId> inputs = {q, keys, positions, sequence};
+  if (own_positions != kNone) inputs.push_back(own_positions);
+  return Node(kAttentionScoresOp, std::move(inputs), options);
 }
 
 ValueId GraphBuilder::Softmax(ValueId x, ValueId sinks) {
@@ -109,6 +112,10 @@ ValueId GraphBuilder::ConcatHeads(ValueId a, ValueId b, int64_t heads) {
 
 ValueId GraphBuilder::TakeRows(ValueId x, ValueId rows) {
   return Node(kTakeRowsOp, {x, rows});
+}
+
+ValueId GraphBuilder::MeanRows(ValueId x, ValueId sequence, ValueId rows) {
+  return Node(kMeanRowsOp, {x, sequence, rows});
 }
 
 ValueId GraphBuilder::Slice(ValueId x, int64_t begin, int64_t size) {

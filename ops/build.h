@@ -75,7 +75,8 @@ class GraphBuilder {
   ValueId KvWrite(ValueId state, ValueId x, ValueId positions,
                   ValueId sequence);
   ValueId AttentionScores(ValueId q, ValueId keys, ValueId positions,
-                          ValueId sequence, const AttentionOptions& options);
+                          ValueId sequence, const AttentionOptions& options,
+                          ValueId own_positions = kNone);
   // `sinks` (a number more for each head, gone from the result) may be kNone.
   ValueId Softmax(ValueId x, ValueId sinks = kNone);
   // `value_dim` of keys that are values too; 0: all of each.
@@ -88,6 +89,7 @@ class GraphBuilder {
   // Each head of a, then of b.
   ValueId ConcatHeads(ValueId a, ValueId b, int64_t heads = 1);
   ValueId TakeRows(ValueId x, ValueId rows);
+  ValueId MeanRows(ValueId x, ValueId sequence, ValueId rows);
   ValueId Slice(ValueId x, int64_t begin, int64_t size);
   ValueId Sigmoid(ValueId x);
   ValueId Softplus(ValueId x);

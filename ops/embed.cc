@@ -1,4 +1,4 @@
-// embed, take_rows and slice: choosing rows and columns.
+// embed, take_rows, mean_rows and slice: choosing rows and columns.
 #include "absl/strings/str_cat.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
@@ -44,6 +44,33 @@ void RunTakeRows(const ReferenceCall& call) {
   }
 }
 
+// Of each row that is asked for, the mean over the rows of its sequence.
+void RunMeanRows(const ReferenceCall& call) {
+  const int32_t* sequence = Integers(call, 1);
+  for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
+    const int32_t wanted = sequence[Integers(call, 2)[r]];
+    std::vector<double> sums(call.outputs[0].columns);
+    int64_t count = 0;
+    for (int64_t t = 0; t < call.inputs[0].rows; ++t) {
+      if (sequence[t] != wanted) continue;
+      const std::vector<double> row = ReadRow(call, 0, t);
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += row[i];
+      ++count;
+    }
+    for (double& sum : sums) sum /= static_cast<double>(count);
+    WriteRow(call, 0, r, sums);
+  }
+}
+
+absl::StatusOr<Types> InferMeanRows(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
+  const ValueType& x = OperandType(graph, node, 0);
+  if (x.shape.rank() != 2) {
+    return absl::InvalidArgumentError("mean_rows wants a matrix [T,D]");
+  }
+  return Types{FloatType({OperandType(graph, node, 2).shape[0], x.shape[1]})};
+}
+
 absl::StatusOr<Types> InferSlice(const Graph& graph, const Node& node) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
@@ -77,6 +104,9 @@ constexpr OperandSchema kEmbedOperands[] = {
     IndexOperand("ids", IndexKind::kRowOf, -1, 1), WeightOperand("table")};
 constexpr OperandSchema kTakeRowsOperands[] = {
     RowsOperand("x"), IndexOperand("rows", IndexKind::kRowOf, -1, 0)};
+constexpr OperandSchema kMeanRowsOperands[] = {
+    RowsOperand("x"), IndexOperand("sequence", IndexKind::kSequence, 0),
+    IndexOperand("rows", IndexKind::kRowOf, -1, 0)};
 constexpr OperandSchema kSliceOperands[] = {RowsOperand("x")};
 
 constexpr AttributeSchema kSliceAttributes[] = {
@@ -109,6 +139,20 @@ constexpr OpDef TakeRows() {
   return op;
 }
 
+constexpr OpDef MeanRows() {
+  OpDef op;
+  op.name = "mean_rows";
+  op.meaning =
+      "f32[R,D]: of each of the rows i32[R], the mean of the rows of x "
+      "f32[T,D] "
+      "with its sequence";
+  op.operands = kMeanRowsOperands;
+  op.primitive = true;
+  op.infer = InferMeanRows;
+  op.reference = RunMeanRows;
+  return op;
+}
+
 // A view: there is nothing to run.
 constexpr OpDef Slice() {
   OpDef op;
@@ -130,6 +174,7 @@ absl::Span<const AttributeSchema> SliceAttributes::Schema() {
 
 constexpr OpDef kEmbedOp = Embed();
 constexpr OpDef kTakeRowsOp = TakeRows();
+constexpr OpDef kMeanRowsOp = MeanRows();
 constexpr OpDef kSliceOp = Slice();
 
 }  // namespace weft

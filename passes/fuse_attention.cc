@@ -6,7 +6,8 @@
 //     ->
 //   %6 = attention(%q, %k, %v, %positions, %sequence)
 //
-// Sinks of the softmax become an operand of attention.
+// Sinks of the softmax become an operand of attention, behind the rows' own
+// positions.
 //
 // The sums are the same but taken page by page, so logits move by rounding.
 // Keys are now read where the values are: not when they were written anew in
@@ -56,7 +57,13 @@ absl::Status FuseAttention(Graph& graph, const PassOptions&) {
         attention.attributes.As<ValuesAttributes>().value_dim;
     attention.Become(kAttentionOp, attributes);
     attention.inputs = {q, keys, values, positions, sequence};
+    const std::vector<ValueId>& scored_by = graph.node(scores).inputs;
     const std::vector<ValueId>& operands = graph.node(softmax).inputs;
+    // Rows stand where they look up to unless something else is said.
+    const bool says_own = scored_by.size() > 4;
+    if (says_own || operands.size() > 1) {
+      attention.inputs.push_back(says_own ? scored_by[4] : positions);
+    }
     if (operands.size() > 1) attention.inputs.push_back(operands[1]);
   });
   return absl::OkStatus();

@@ -15,7 +15,7 @@ using json = nlohmann::ordered_json;
 AnswerWriter::AnswerWriter(AnswerKind kind, AnswerHead head,
                            const GenerationFields& fields,
                            const Tokenizer* tokenizer,
-                           std::vector<ToolCallReader> readers,
+                           std::vector<answer::AnswerReader> readers,
                            std::vector<std::string> echoes)
     : kind_(kind),
       head_(std::move(head)),
@@ -98,32 +98,44 @@ std::string AnswerWriter::ChatPart(int64_t index, const Event& event) {
     parts = Chunk(ChatDelta(index, {{"role", "assistant"}, {"content", ""}},
                             nullptr, absl::nullopt));
   }
-  std::string text = choice.reader.Push(event.text);
-  if (event.finished) {
-    ParsedAnswer rest = choice.reader.Finish();
-    text += rest.content;
-    choice.calls = std::move(rest.calls);
-  }
-  const bool tells_logprobs = logprobs_ && !event.tokens.empty();
-  if (!text.empty() || tells_logprobs) {
+  bool tells_logprobs = logprobs_ && !event.tokens.empty();
+  const auto add = [&](json delta) {
+    if (delta.is_null()) return;
     absl::StrAppend(
         &parts, Chunk(ChatDelta(
-                    index, {{"content", text}},
+                    index, std::move(delta),
                     tells_logprobs ? Logprobs(event, &choice) : json(nullptr),
                     absl::nullopt)));
+    tells_logprobs = false;
+  };
+  for (const answer::AnswerEvent& told : Read(&choice, event)) {
+    choice.called |= told.kind == answer::AnswerEvent::kCallBegin;
+    add(DeltaOf(told));
   }
+  if (tells_logprobs) add({{"content", ""}});
   if (!event.finished) return parts;
-  if (!choice.calls.empty()) {
-    absl::StrAppend(
-        &parts, Chunk(ChatDelta(
-                    index, {{"tool_calls", ToolCallsJson(choice.calls, true)}},
-                    nullptr, absl::nullopt)));
-  }
-  absl::StrAppend(
-      &parts,
-      Chunk(ChatDelta(index, json::object(), nullptr,
-                      FinishName(event.reason, !choice.calls.empty()))));
+  absl::StrAppend(&parts,
+                  Chunk(ChatDelta(index, json::object(), nullptr,
+                                  FinishName(event.reason, choice.called))));
   return parts;
+}
+
+std::vector<answer::AnswerEvent> AnswerWriter::Read(Choice* choice,
+                                                    const Event& event) {
+  std::vector<answer::AnswerEvent> events;
+  if (kind_ == AnswerKind::kCompletion) {
+    events.emplace_back();
+    events.back().text = event.text;
+    return events;
+  }
+  events = choice->reader.Push(event.text);
+  if (!event.finished) return events;
+  // "length" is the one finish that is no end.
+  const bool cut = FinishName(event.reason, false) != std::string("stop");
+  for (answer::AnswerEvent& told : choice->reader.Finish(cut)) {
+    events.push_back(std::move(told));
+  }
+  return events;
 }
 
 std::string AnswerWriter::CompletionPart(int64_t index, const Event& event) {
@@ -131,7 +143,7 @@ std::string AnswerWriter::CompletionPart(int64_t index, const Event& event) {
   std::string text = event.text;
   if (!choice.begun) {
     choice.begun = true;
-    text = choice.text + text;  // the echo
+    text = choice.answer.content + text;  // the echo
   }
   const bool tells_logprobs = logprobs_ && (!event.tokens.empty() ||
                                             (echoes_ && !event.prompt.empty()));
@@ -158,7 +170,9 @@ std::string AnswerWriter::End(const Usage& usage) {
 
 void AnswerWriter::Add(int64_t index, const Event& event) {
   Choice& choice = choices_[index];
-  choice.text += choice.reader.Push(event.text);
+  for (const answer::AnswerEvent& told : Read(&choice, event)) {
+    choice.answer.Add(told);
+  }
   bytes_ += static_cast<int64_t>(event.text.size());
   if (logprobs_) {
     // As text at once: a tree takes some ten times as much.
@@ -186,18 +200,15 @@ void AnswerWriter::Add(int64_t index, const Event& event) {
     }
   }
   if (!event.finished) return;
-  ParsedAnswer rest = choice.reader.Finish();
-  choice.text += rest.content;
-  choice.calls = std::move(rest.calls);
-  choice.finish = FinishName(event.reason, !choice.calls.empty());
+  choice.finish = FinishName(event.reason, !choice.answer.calls.empty());
 }
 
 json AnswerWriter::WholeChoice(int64_t index) const {
   const Choice& choice = choices_[index];
   return kind_ == AnswerKind::kChat
-             ? ChatChoice(index, {choice.text, choice.calls}, nullptr,
-                          choice.finish)
-             : CompletionChoice(index, choice.text, nullptr, choice.finish);
+             ? ChatChoice(index, choice.answer, nullptr, choice.finish)
+             : CompletionChoice(index, choice.answer.content, nullptr,
+                                choice.finish);
 }
 
 void AnswerWriter::Whole(const Usage& usage, JsonStream* answer) {

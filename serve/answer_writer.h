@@ -11,7 +11,7 @@
 #include "serve/answer_form.h"
 #include "serve/openai_request.h"
 #include "serve/openai_response.h"
-#include "serve/tool_calls.h"
+#include "text/answer/reader.h"
 #include "text/tokenizer.h"
 
 namespace weft {
@@ -20,10 +20,12 @@ enum class AnswerKind { kCompletion, kChat };
 
 class AnswerWriter : public AnswerForm {
  public:
-  // `tokenizer` must outlive it. `readers`: one per choice. `echoes`: what
-  // stands before the text of each choice, or nothing.
+  // `tokenizer` must outlive it. `readers`: one per choice; of completions they
+  // read nothing. `echoes`: what stands before the text of each choice, or
+  // nothing.
   AnswerWriter(AnswerKind kind, AnswerHead head, const GenerationFields& fields,
-               const Tokenizer* tokenizer, std::vector<ToolCallReader> readers,
+               const Tokenizer* tokenizer,
+               std::vector<answer::AnswerReader> readers,
                std::vector<std::string> echoes);
 
   // Server-sent events of what is new; possibly none.
@@ -38,20 +40,21 @@ class AnswerWriter : public AnswerForm {
 
  private:
   struct Choice {
-    Choice(ToolCallReader reader, std::string echo, bool tells_prompt)
+    Choice(answer::AnswerReader reader, std::string echo, bool tells_prompt)
         : reader(std::move(reader)),
-          text(std::move(echo)),
-          characters(tells_prompt ? 0 : Characters(text)) {}
+          characters(tells_prompt ? 0 : Characters(echo)) {
+      answer.content = std::move(echo);
+    }
 
-    ToolCallReader reader;
-    std::string text;    // all that is said, echo included
-    int64_t characters;  // of the tokens so far, for text_offset
+    answer::AnswerReader reader;
+    answer::Answer answer;  // its content begins with the echo
+    int64_t characters;     // of the tokens so far, for text_offset
     // Of a whole answer: the elements of each list of log-probabilities, as
     // JSON with commas between.
     std::vector<std::string> logprobs;
     std::string prompt_logprobs;  // the same
     bool told_prompt = false;     // its first token
-    std::vector<ToolCall> calls;
+    bool called = false;
     std::string finish;
     bool begun = false;
   };
@@ -60,6 +63,8 @@ class AnswerWriter : public AnswerForm {
   std::string Progress(const Event& event) const;
   nlohmann::ordered_json WholeChoice(int64_t index) const;
   std::string Chunk(nlohmann::ordered_json choice) const;
+  // What the event says; of completions all is content.
+  std::vector<answer::AnswerEvent> Read(Choice* choice, const Event& event);
   std::string ChatPart(int64_t index, const Event& event);
   std::string CompletionPart(int64_t index, const Event& event);
 

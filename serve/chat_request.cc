@@ -50,7 +50,7 @@ void ReadContent(JsonFields* fields, json* message) {
 }
 
 // Calls that the assistant made earlier. Their arguments come as the text of an
-// object; templates print objects.
+// object, or as one.
 void ReadToolCalls(JsonFields* fields, json* message) {
   const json* calls = fields->Find("tool_calls");
   if (calls == nullptr) return;
@@ -66,15 +66,22 @@ void ReadToolCalls(JsonFields* fields, json* message) {
     JsonFields inner(function == nullptr ? none : *function,
                      call.Path("function"));
     inner.Text("name", &name);
-    inner.Text("arguments", &arguments);
+    const json* given = inner.Find("arguments");
+    if (given != nullptr && given->is_object()) {
+      arguments = given->dump();
+    } else {
+      inner.Text("arguments", &arguments);
+    }
     if (name.empty()) inner.Fail("name", "is missing");
     call.Keep(inner.status());
     fields->Keep(call.status());
+    // Read here, where depth is bounded.
     absl::StatusOr<json> object = ParseJson(arguments);
     json written = {
         {"name", name},
         {"arguments", object.ok() && object->is_object() ? *std::move(object)
                                                          : json(arguments)}};
+    if (arguments.empty()) written["arguments"] = json::object();
     list.push_back(
         {{"id", id}, {"type", "function"}, {"function", std::move(written)}});
   }
@@ -97,6 +104,12 @@ json ReadMessage(const json& value, const std::string& path,
   ReadToolCalls(&fields, &message);
   if (role != "assistant" && message["content"].is_null()) {
     fields.Fail("content", "is missing");
+  }
+  if (role == "assistant") {
+    std::string reasoning;
+    fields.Text("reasoning", &reasoning);
+    fields.Text("reasoning_content", &reasoning);
+    if (!reasoning.empty()) message["reasoning_content"] = reasoning;
   }
   fields.Text("name", &name);
   if (!name.empty()) message["name"] = name;
@@ -183,6 +196,35 @@ void ReadToolChoice(JsonFields* fields, ChatCompletionRequest* request) {
   }
 }
 
+// Variables of the template, how much to reason among them, and where reasoning
+// goes.
+void ReadVariables(JsonFields* fields, ChatCompletionRequest* request) {
+  const char* kwargs = "chat_template_kwargs";
+  if (const json* variables = fields->Find(kwargs)) {
+    if (!variables->is_object()) return fields->Fail(kwargs, "want an object");
+    request->variables = *variables;
+  }
+  std::string effort, format = "auto";
+  fields->Text("reasoning_effort", &effort);
+  if (!effort.empty()) {
+    json& variables = request->variables;
+    if (variables.is_null()) variables = json::object();
+    const auto set = [&](const char* name, json value) {
+      if (!variables.contains(name)) variables[name] = std::move(value);
+    };
+    set("reasoning_effort", effort);
+    if (effort == "none") {
+      set("enable_thinking", false);
+      set("thinking", false);
+    }
+  }
+  fields->Text("reasoning_format", &format);
+  if (format != "auto" && format != "none" && format != "deepseek") {
+    fields->Fail("reasoning_format", "want auto, deepseek (the same) or none");
+  }
+  request->separate_reasoning = format != "none";
+}
+
 // Whether a new turn begins, or the last message goes on: where the request
 // does not say, a last message of the assistant does.
 void ReadContinuation(JsonFields* fields, ChatCompletionRequest* request) {
@@ -215,11 +257,7 @@ void ReadTemplateFields(JsonFields* fields, ChatCompletionRequest* request) {
   ReadContinuation(fields, request);
   ReadTools(fields, request);
   ReadToolChoice(fields, request);
-  const char* name = "chat_template_kwargs";
-  const json* variables = fields->Find(name);
-  if (variables == nullptr) return;
-  if (!variables->is_object()) return fields->Fail(name, "want an object");
-  request->variables = *variables;
+  ReadVariables(fields, request);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "serve/completions.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ MakeForm MakeOpenAiForm(const ServedModel& model, AnswerKind kind) {
     for (int64_t i = 0; i < job.choices() && !job.echoes.empty(); ++i) {
       echoes.push_back(job.echoes[job.PromptOf(i)]);
     }
-    std::vector<ToolCallReader> readers =
+    std::vector<answer::AnswerReader> readers =
         ReadersFor(job, head.id.substr(head.id.find('-') + 1));
     return std::make_unique<AnswerWriter>(
         kind, std::move(head), job.fields, &model.tokenizer(),
@@ -89,15 +90,23 @@ absl::StatusOr<Job> ChatJob(const ServedModel& model,
   Job job;
   job.fields = std::move(request.generation);
   job.prompts.push_back(std::move(tokens));
+  job.forms = model.customs.forms;
   if (request.tool_choice != ToolChoice::kNone) {
     job.tools = std::move(request.tools);
-    job.tool_custom = model.tool_custom;
   }
+  job.separate_reasoning = request.separate_reasoning;
   job.forces_call = request.tool_choice == ToolChoice::kRequired ||
                     request.tool_choice == ToolChoice::kNamed;
   job.forced_tool = request.tool_name;
-  if (job.forces_call && job.tool_custom == ToolCustom::kNone) {
-    job.tool_custom = ToolCustom::kBare;  // as it is then written
+  job.marker_tokens = model.marker_tokens;
+  // A format leaves no room for reasoning. The prompt's end says whether it is
+  // open.
+  if (job.fields.format == OutputFormat::kText) {
+    constexpr size_t kPromptEnd = 512;
+    const std::string prompt = JoinSegments(segments);
+    job.prompt_end =
+        prompt.substr(prompt.size() - std::min(prompt.size(), kPromptEnd));
+    job.reasoning_close = answer::OpenReasoning(job.forms, job.prompt_end);
   }
   return job;
 }
@@ -118,7 +127,8 @@ absl::StatusOr<std::vector<TextSegment>> RenderChat(
     content = content.get<std::string>() + mark;
   }
   absl::StatusOr<std::vector<TextSegment>> segments =
-      model.chat_template->Render(chat);
+      answer::RenderConversation(*model.chat_template, model.customs,
+                                 std::move(chat));
   if (!segments.ok()) {
     return FieldError("messages", segments.status().message());
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "serve/json_fields.h"
+#include "serve/openai_response.h"
 
 namespace weft {
 
@@ -32,22 +33,36 @@ absl::Status InTheirNames(const absl::Status& status,
 }
 
 std::vector<AnswerPart> PartReader::Read(const Event& event) {
+  using Kind = AnswerPart::Kind;
   std::vector<AnswerPart> parts;
-  std::string text = reader_.Push(event.text);
-  std::vector<ToolCall> calls;
+  const auto add = [&](std::vector<answer::AnswerEvent> told) {
+    for (answer::AnswerEvent& each : told) {
+      switch (each.kind) {
+        case answer::AnswerEvent::kReasoning:
+          parts.push_back({Kind::kReasoning, std::move(each.text)});
+          break;
+        case answer::AnswerEvent::kContent:
+          parts.push_back({Kind::kText, std::move(each.text)});
+          break;
+        case answer::AnswerEvent::kCallBegin:
+          called_ = true;
+          parts.push_back({Kind::kCall, ""});
+          parts.back().call.id = std::move(each.id);
+          parts.back().call.name = std::move(each.text);
+          break;
+        case answer::AnswerEvent::kCallArguments:
+          parts.push_back({Kind::kArguments, std::move(each.text)});
+          break;
+        case answer::AnswerEvent::kCallEnd:
+          parts.push_back({Kind::kCallEnd, ""});
+          break;
+      }
+    }
+  };
+  add(reader_.Push(event.text));
   if (event.finished) {
-    ParsedAnswer rest = reader_.Finish();
-    text += rest.content;
-    calls = std::move(rest.calls);
-  }
-  if (!text.empty())
-    parts.push_back({AnswerPart::Kind::kText, std::move(text)});
-  for (ToolCall& call : calls) {
-    called_ = true;
-    std::string arguments = std::move(call.arguments);
-    parts.push_back({AnswerPart::Kind::kCall, "", std::move(call)});
-    parts.push_back({AnswerPart::Kind::kArguments, std::move(arguments)});
-    parts.push_back({AnswerPart::Kind::kCallEnd, ""});
+    add(reader_.Finish(FinishName(event.reason, false) ==
+                       absl::string_view("length")));
   }
   return parts;
 }

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "nlohmann/json.hpp"
 #include "runtime/generation/request.h"
-#include "serve/tool_calls.h"
+#include "text/answer/reader.h"
 
 namespace weft {
 
@@ -40,20 +40,21 @@ struct AnswerPart {
   };
   Kind kind;
   std::string text;
-  ToolCall call = {};
+  answer::Answer::Call call = {};
 };
 
 // Reads one choice of one answer.
 class PartReader {
  public:
-  explicit PartReader(ToolCallReader reader) : reader_(std::move(reader)) {}
+  explicit PartReader(answer::AnswerReader reader)
+      : reader_(std::move(reader)) {}
 
   // What an event brings, in order.
   std::vector<AnswerPart> Read(const Event& event);
   bool called() const { return called_; }
 
  private:
-  ToolCallReader reader_;
+  answer::AnswerReader reader_;
   bool called_ = false;
 };
 

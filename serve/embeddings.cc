@@ -38,7 +38,7 @@ constexpr size_t kWave = 64;
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<float>>> Embed(
+absl::StatusOr<std::vector<std::vector<float>>> WholeTexts(
     const ServedModel& model, const ServiceLimits& limits,
     std::vector<Request> requests, const HttpCall& call, int64_t* tokens) {
   std::vector<std::vector<float>> vectors(requests.size());
@@ -53,12 +53,24 @@ absl::StatusOr<std::vector<std::vector<float>>> Embed(
       WEFT_ASSIGN_OR_RETURN(std::vector<PromptEvent> events, generation.Next());
       for (PromptEvent& event : events) {
         WEFT_RETURN_IF_ERROR(EventError(event.event));
-        std::vector<float>& vector = event.event.embedding;
-        Normalize(&vector);
-        vectors[begin + event.prompt] = std::move(vector);
+        vectors[begin + event.prompt] = std::move(event.event.embedding);
       }
     }
     *tokens += generation.usage().prompt_tokens;
+  }
+  return vectors;
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    const ServedModel& model, const ServiceLimits& limits,
+    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
+    int64_t* tokens) {
+  WEFT_ASSIGN_OR_RETURN(
+      std::vector<std::vector<float>> vectors,
+      WholeTexts(model, limits, std::move(requests), call, tokens));
+  for (std::vector<float>& vector : vectors) {
+    if (dimensions > 0) vector.resize(dimensions);
+    Normalize(&vector);
   }
   return vectors;
 }
@@ -70,10 +82,17 @@ absl::StatusOr<std::vector<Request>> EmbeddingRequests(
     return absl::InvalidArgumentError(absl::StrCat(
         model.id, " writes text: serve an encoder for embeddings"));
   }
-  const int64_t length = model.engine().plan().model.embedding_length;
-  if (asked.dimensions.value_or(length) != length) {
-    return FieldError("dimensions", absl::StrCat("want ", length,
-                                                 ", the model's own number"));
+  const ModelInfo& info = model.engine().plan().model;
+  if (info.gives == ModelOutput::kScores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model.id,
+                     " ranks or classifies: serve another model for "
+                     "embeddings"));
+  }
+  if (asked.dimensions.value_or(1) > info.output_columns()) {
+    return FieldError("dimensions",
+                      absl::StrCat("want at most ", info.output_columns(),
+                                   ", as the model has"));
   }
   std::vector<Request> requests;
   for (const Prompt& input : asked.inputs) {
@@ -99,7 +118,8 @@ void AnswerEmbeddings(const ServedModel& model, const ServiceLimits& limits,
   if (!texts.ok()) return call->Answer(ToApiError(texts.status()));
   int64_t tokens = 0;
   absl::StatusOr<std::vector<std::vector<float>>> vectors =
-      Embed(model, limits, *std::move(texts), *call, &tokens);
+      Embed(model, limits, *std::move(texts), request->dimensions.value_or(0),
+            *call, &tokens);
   if (!vectors.ok()) return call->Answer(GenerationError(vectors.status()));
   json data = json::array();
   for (const std::vector<float>& vector : *vectors) {

@@ -1,4 +1,4 @@
-// /v1/embeddings: texts as vectors, by encoder models.
+// /v1/embeddings: texts as vectors, by models for them.
 #pragma once
 
 #include <vector>
@@ -19,10 +19,17 @@ absl::StatusOr<std::vector<Request>> EmbeddingRequests(
     const ServedModel& model, const ServiceLimits& limits,
     const EncodeOptions& encode, const EmbeddingsRequest& asked);
 
-// The vectors of all texts, in their order, of length 1 as OpenAI's; `*tokens`
-// is how many the texts had. Texts end with their client.
-absl::StatusOr<std::vector<std::vector<float>>> Embed(
+// What whole texts give, in their order: vectors, or scores. `*tokens` is how
+// many the texts had. Texts end with their client.
+absl::StatusOr<std::vector<std::vector<float>>> WholeTexts(
     const ServedModel& model, const ServiceLimits& limits,
     std::vector<Request> requests, const HttpCall& call, int64_t* tokens);
+
+// The vectors of all texts, in their order, the first `dimensions` numbers of
+// them (0: all), of length 1 as OpenAI's; the rest as above.
+absl::StatusOr<std::vector<std::vector<float>>> Embed(
+    const ServedModel& model, const ServiceLimits& limits,
+    std::vector<Request> requests, int64_t dimensions, const HttpCall& call,
+    int64_t* tokens);
 
 }  // namespace weft

@@ -26,7 +26,7 @@ std::string ConstraintField(const Job& job) {
 
 // Whether a call may stand where JSON is asked for.
 bool MayCall(const Job& job) {
-  return !job.tools.is_null() && job.tool_custom != ToolCustom::kNone &&
+  return !job.tools.is_null() && job.forms.call.has_value() &&
          (job.fields.format == OutputFormat::kJson ||
           job.fields.format == OutputFormat::kJsonSchema);
 }
@@ -220,17 +220,23 @@ std::string RandomId(const char* prefix) {
                          Random64() & 0xffffffff);
 }
 
-std::vector<ToolCallReader> ReadersFor(const Job& job, const std::string& id) {
-  std::vector<ToolCallReader> readers;
+std::vector<answer::AnswerReader> ReadersFor(const Job& job,
+                                             const std::string& id) {
+  std::vector<answer::AnswerReader> readers;
   for (int64_t i = 0; i < job.choices(); ++i) {
-    readers.emplace_back(job.tool_custom, job.tools, absl::StrCat(id, "_", i));
+    answer::ReaderOptions options;
+    options.tools = job.tools;
+    options.prompt = job.prompt_end;
+    options.separate_reasoning = job.separate_reasoning;
+    options.id = absl::StrCat(id, "_", i);
+    readers.emplace_back(job.forms, std::move(options));
   }
   return readers;
 }
 
 absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
                                     const std::vector<int32_t>& prompt,
-                                    std::vector<std::string>* dropped) {
+                                    const ConstraintAsker& asker) {
   const GenerationFields& fields = job.fields;
   Request request;
   request.prompt_tokens = prompt;
@@ -253,6 +259,7 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
   request.logit_bias = fields.logit_bias;
   request.stop_strings = fields.stop;
   request.stop_at_end_of_text = !fields.ignore_eos;
+  request.shown_special = job.marker_tokens;
   if (fields.top_logprobs.has_value()) {
     request.logprobs = static_cast<int>(*fields.top_logprobs);
   }
@@ -264,11 +271,12 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
   if (!fields.cache_prompt) request.cache_scope = Random64();
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<TokenConstraint> constraint,
-      job.forces_call ? model.grammars->ForToolCall(job.tool_custom, job.tools,
-                                                    job.forced_tool, dropped)
-      : MayCall(job)  ? model.grammars->ForCallOrFormat(
-                            job.tool_custom, job.tools, fields, dropped)
-                     : model.grammars->ForFormat(fields, dropped));
+      job.forces_call ? model.grammars->ForToolCall(*job.forms.call, job.tools,
+                                                    job.forced_tool,
+                                                    job.reasoning_close, asker)
+      : MayCall(job)  ? model.grammars->ForCallOrFormat(*job.forms.call,
+                                                        job.tools, fields, asker)
+                      : model.grammars->ForFormat(fields, asker));
   request.constraint = std::move(constraint);
   return request;
 }
@@ -280,7 +288,7 @@ void RunJob(const ServedModel& model, const ServiceLimits& limits, Job job,
   std::vector<Request> requests;
   for (const std::vector<int32_t>& prompt : job.prompts) {
     absl::StatusOr<Request> request =
-        MakeRequest(model, job, prompt, &job.dropped);
+        MakeRequest(model, job, prompt, {ClientOf(*call), &job.dropped});
     if (!request.ok()) return call->Answer(ToApiError(request.status()));
     requests.push_back(*std::move(request));
   }

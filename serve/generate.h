@@ -13,6 +13,7 @@
 #include "serve/answer_form.h"
 #include "serve/http_server.h"
 #include "serve/served_model.h"
+#include "text/answer/reader.h"
 
 namespace weft {
 
@@ -20,10 +21,15 @@ struct Job {
   GenerationFields fields;
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echoes;  // per prompt, or none
-  ToolCustom tool_custom = ToolCustom::kNone;
+  // How answers are read; of texts that are no chats, not at all.
+  answer::AnswerForms forms;
   nlohmann::ordered_json tools;  // offered ones, or null
+  std::string prompt_end;        // may have opened reasoning
+  bool separate_reasoning = true;
+  std::vector<int32_t> marker_tokens;  // that the reader must see
   bool forces_call = false;
-  std::string forced_tool;           // empty: any
+  std::string forced_tool;      // empty: any
+  std::string reasoning_close;  // before a forced call; empty: there is none
   std::vector<std::string> dropped;  // of schemas: what is not kept
 
   int64_t choices() const {
@@ -38,7 +44,8 @@ uint64_t Random64();
 std::string RandomId(const char* prefix);
 
 // The readers of a job's choices; `id` begins the ids of calls.
-std::vector<ToolCallReader> ReadersFor(const Job& job, const std::string& id);
+std::vector<answer::AnswerReader> ReadersFor(const Job& job,
+                                             const std::string& id);
 
 // The scheduler's request for a prompt of a job which leaves nothing to the
 // server: seed, length, overflow. Errors name the field. What of schemas is

@@ -212,7 +212,7 @@ class MessagesForm : public AnswerForm {
       : model_(model.id),
         id_(RandomId("msg_")),
         stops_(job.fields.stop),
-        reader_(ReadersFor(job, RandomId("")).front()) {
+        reader_(std::move(ReadersFor(job, RandomId("")).front())) {
     usage_.prompt_tokens = static_cast<int64_t>(job.prompts[0].size());
   }
 

@@ -142,7 +142,7 @@ class OllamaForm : public AnswerForm {
   OllamaForm(const Job& job, std::string name, Kind kind)
       : name_(std::move(name)),
         kind_(kind),
-        reader_(ReadersFor(job, RandomId("")).front()) {}
+        reader_(std::move(ReadersFor(job, RandomId("")).front())) {}
 
   const char* stream_type() const override { return "application/x-ndjson"; }
   std::string Part(int64_t, const Event& event) override {
@@ -198,7 +198,7 @@ class OllamaForm : public AnswerForm {
     return whole;
   }
 
-  static json CallJson(const ToolCall& call) {
+  static json CallJson(const answer::Answer::Call& call) {
     json arguments = json::parse(call.arguments, nullptr, false);
     if (arguments.is_discarded()) arguments = call.arguments;
     return {{"id", call.id},
@@ -257,7 +257,7 @@ class OllamaForm : public AnswerForm {
   const Kind kind_;
   const absl::Time begun_ = absl::Now();
   PartReader reader_;
-  ToolCall call_;  // that is being read
+  answer::Answer::Call call_;  // that is being read
   std::string text_, thinking_;
   json calls_ = json::array();
   Usage last_;
@@ -393,7 +393,8 @@ absl::StatusOr<std::vector<std::vector<float>>> Vectors(
   WEFT_ASSIGN_OR_RETURN(
       std::vector<Request> requests,
       EmbeddingRequests(model, limits, WhileClientIsThere(call), asked));
-  return Embed(model, limits, std::move(requests), *call, tokens);
+  return Embed(model, limits, std::move(requests), asked.dimensions.value_or(0),
+               *call, tokens);
 }
 
 std::string ParameterSize(int64_t parameters) {
@@ -505,7 +506,7 @@ void AnswerOllamaShow(const ServedModel& model, HttpCall* call) {
   const ModelInfo& info = model.engine().plan().model;
   json capabilities =
       json::array({model.encoder() ? "embedding" : "completion"});
-  if (model.tool_custom != ToolCustom::kNone) capabilities.push_back("tools");
+  if (model.customs.shows_tools) capabilities.push_back("tools");
   if (!model.encoder() && model.tokenizer().fill_middle() >= 0) {
     capabilities.push_back("insert");
   }

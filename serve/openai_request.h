@@ -84,14 +84,17 @@ enum class ToolChoice { kNone, kAuto, kRequired, kNamed };
 
 struct ChatCompletionRequest {
   GenerationFields generation;
-  // As the template takes them: content is a string or null, the role
-  // "developer" is "system", arguments of earlier tool calls are objects.
+  // As RenderConversation takes them: content is a string or null, the role
+  // "developer" is "system".
   nlohmann::ordered_json messages;
   nlohmann::ordered_json tools;  // null: none
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;  // of kNamed
-  // Further variables of the template (chat_template_kwargs).
+  // Further variables of the template (chat_template_kwargs, and
+  // reasoning_effort where these do not have it).
   nlohmann::ordered_json variables;
+  // Reasoning of the answer is told apart from its content (reasoning_format).
+  bool separate_reasoning = true;
   bool add_generation_prompt = true;
   // The answer goes on from the last message, whose content is a string.
   bool continues_last = false;
@@ -99,6 +102,7 @@ struct ChatCompletionRequest {
 
 struct EmbeddingsRequest {
   std::vector<Prompt> inputs;
+  // The first so many numbers of a vector; unset: all.
   absl::optional<int64_t> dimensions;
   bool base64 = false;
 };

@@ -143,26 +143,45 @@ json CompletionChoice(int64_t index, absl::string_view text, json logprobs,
           {"finish_reason", FinishJson(finish)}};
 }
 
-json ToolCallsJson(absl::Span<const ToolCall> calls, bool with_index) {
-  json list = json::array();
-  for (const ToolCall& call : calls) {
-    json entry = json::object();
-    if (with_index) entry["index"] = list.size();
-    entry["id"] = call.id;
-    entry["type"] = "function";
-    entry["function"] = {{"name", call.name}, {"arguments", call.arguments}};
-    list.push_back(std::move(entry));
+json DeltaOf(const answer::AnswerEvent& event) {
+  using answer::AnswerEvent;
+  switch (event.kind) {
+    case AnswerEvent::kReasoning:
+      return {{"reasoning_content", event.text}};
+    case AnswerEvent::kContent:
+      return {{"content", event.text}};
+    case AnswerEvent::kCallBegin:
+      return {{"tool_calls",
+               json::array({{{"index", event.call},
+                             {"id", event.id},
+                             {"type", "function"},
+                             {"function",
+                              {{"name", event.text}, {"arguments", ""}}}}})}};
+    case AnswerEvent::kCallArguments:
+      return {{"tool_calls",
+               json::array({{{"index", event.call},
+                             {"function", {{"arguments", event.text}}}}})}};
+    case AnswerEvent::kCallEnd:
+      return nullptr;
   }
-  return list;
+  return nullptr;
 }
 
-json ChatChoice(int64_t index, const ParsedAnswer& answer, json logprobs,
+json ChatChoice(int64_t index, const answer::Answer& answer, json logprobs,
                 const std::string& finish) {
   json message = {
       {"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
-  if (!answer.calls.empty()) {
-    if (answer.content.empty()) message["content"] = nullptr;
-    message["tool_calls"] = ToolCallsJson(answer.calls, false);
+  if (!answer.reasoning.empty()) {
+    message["reasoning_content"] = answer.reasoning;
+  }
+  if (!answer.calls.empty() && answer.content.empty()) {
+    message["content"] = nullptr;
+  }
+  for (const answer::Answer::Call& call : answer.calls) {
+    message["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
   return {{"index", index},
           {"message", std::move(message)},

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "nlohmann/json.hpp"
 #include "runtime/generation/request.h"
-#include "serve/tool_calls.h"
+#include "text/answer/reader.h"
 #include "text/tokenizer.h"
 
 namespace weft {
@@ -57,16 +57,15 @@ int64_t Characters(absl::string_view bytes);
 nlohmann::ordered_json CompletionChoice(int64_t index, absl::string_view text,
                                         nlohmann::ordered_json logprobs,
                                         absl::optional<std::string> finish);
-nlohmann::ordered_json ChatChoice(int64_t index, const ParsedAnswer& answer,
+nlohmann::ordered_json ChatChoice(int64_t index, const answer::Answer& answer,
                                   nlohmann::ordered_json logprobs,
                                   const std::string& finish);
 // Of a stream: `delta` is an object of what is new.
 nlohmann::ordered_json ChatDelta(int64_t index, nlohmann::ordered_json delta,
                                  nlohmann::ordered_json logprobs,
                                  absl::optional<std::string> finish);
-// Calls as a message has them; of a stream with their "index".
-nlohmann::ordered_json ToolCallsJson(absl::Span<const ToolCall> calls,
-                                     bool with_index);
+// What a stream tells of one event; null: nothing.
+nlohmann::ordered_json DeltaOf(const answer::AnswerEvent& event);
 
 // The whole of an answer, or a part of a stream (`object` says which).
 nlohmann::ordered_json Answer(const AnswerHead& head, const char* object,

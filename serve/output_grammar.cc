@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "serve/json_fields.h"
+#include "text/answer/call_grammar.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/syntax.h"
 
@@ -24,34 +24,6 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OfField(
   return absl::IsInvalidArgument(constraint.status())
              ? FieldError(field, constraint.status().message())
              : std::move(constraint);
-}
-
-// References of a schema that now stands at `place` of a larger one.
-void MoveReferences(const std::string& place, json* schema) {
-  for (auto& entry : schema->items()) {
-    json& value = entry.value();
-    if (schema->is_object() && entry.key() == "$ref" && value.is_string() &&
-        absl::StartsWith(value.get<std::string>(), "#")) {
-      value = absl::StrCat("#", place, value.get<std::string>().substr(1));
-    } else if (value.is_structured()) {
-      MoveReferences(place, &value);
-    }
-  }
-}
-
-json CallSchema(const json& tool, const char* arguments,
-                const std::string& place) {
-  const json& function = tool["function"];
-  json parameters = {{"type", "object"}};
-  if (function.contains("parameters") && function["parameters"].is_object()) {
-    parameters = function["parameters"];
-    MoveReferences(absl::StrCat(place, "/properties/", arguments), &parameters);
-  }
-  return {{"type", "object"},
-          {"properties",
-           {{"name", {{"const", function["name"]}}}, {arguments, parameters}}},
-          {"required", json::array({"name", arguments})},
-          {"additionalProperties", false}};
 }
 
 void RenameReferences(const std::string& prefix, Term* term) {
@@ -72,17 +44,6 @@ Term Include(const std::string& prefix, Syntax from, Syntax* to) {
   return grammar::Reference(prefix + "root");
 }
 
-// The same between two literals.
-Syntax Between(const std::string& before, Syntax inner,
-               const std::string& after) {
-  Syntax made;
-  Term middle = Include("between-", std::move(inner), &made);
-  made.rules.push_back(
-      {"root", grammar::Sequence({grammar::Literal(before), std::move(middle),
-                                  grammar::Literal(after)})});
-  return made;
-}
-
 // Calls of `name`, or of any tool when it is empty.
 json Wanted(const json& tools, const std::string& name) {
   json wanted = json::array();
@@ -101,25 +62,6 @@ bool IsStrict(const json& tools) {
   });
 }
 
-absl::StatusOr<Syntax> CallSyntax(ToolCustom custom, const json& wanted) {
-  const bool tagged = custom == ToolCustom::kTagged;
-  const char* arguments = tagged ? "arguments" : "parameters";
-  json calls = json::array(), definitions = json::object();
-  for (const json& tool : wanted) {
-    const std::string key = absl::StrCat("call", calls.size());
-    const std::string place = absl::StrCat("/$defs/", key);
-    definitions[key] = CallSchema(tool, arguments, place);
-    calls.push_back({{"$ref", absl::StrCat("#", place)}});
-  }
-  grammar::SchemaOptions options;
-  options.strict = IsStrict(wanted);
-  absl::StatusOr<Syntax> syntax = grammar::FromJsonSchema(
-      {{"anyOf", std::move(calls)}, {"$defs", std::move(definitions)}},
-      options);
-  if (!syntax.ok() || !tagged) return syntax;
-  return Between("<tool_call>\n", *std::move(syntax), "\n</tool_call>");
-}
-
 grammar::SchemaOptions OptionsOf(const GenerationFields& fields) {
   grammar::SchemaOptions options;
   options.strict = fields.strict_schema;
@@ -129,43 +71,56 @@ grammar::SchemaOptions OptionsOf(const GenerationFields& fields) {
 
 }  // namespace
 
+OutputGrammars::OutputGrammars(const Tokenizer* tokenizer,
+                               ConstraintCache::Limits limits,
+                               const std::vector<int32_t>& control)
+    : cache_(tokenizer, limits, control) {
+  for (const int32_t id : control) {
+    control_.emplace_back(tokenizer->TokenToBytes(id));
+  }
+}
+
 absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForFormat(
-    const GenerationFields& fields, std::vector<std::string>* dropped) {
+    const GenerationFields& fields, const ConstraintAsker& asker) {
   const std::string& field = fields.format_field;
   switch (fields.format) {
     case OutputFormat::kText:
       return std::unique_ptr<TokenConstraint>();
     case OutputFormat::kJson:
-      return OfField(field, cache_.OfAnyJson());
+      return OfField(field, cache_.OfAnyJson(asker));
     case OutputFormat::kJsonSchema:
-      return OfField(
-          field, cache_.OfJsonSchema(fields.format_source, OptionsOf(fields),
-                                     {0, dropped}));
+      return OfField(field, cache_.OfJsonSchema(fields.format_source,
+                                                OptionsOf(fields), asker));
     case OutputFormat::kGrammar:
-      return OfField(field, cache_.OfGrammar(fields.format_source));
+      return OfField(field, cache_.OfGrammar(fields.format_source, asker));
     case OutputFormat::kRegex:
-      return OfField(field, cache_.OfPattern(fields.format_source));
+      return OfField(field, cache_.OfPattern(fields.format_source, asker));
   }
   return absl::InternalError("no such format");
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForToolCall(
-    ToolCustom custom, const json& tools, const std::string& name,
-    std::vector<std::string>* dropped) {
+    const answer::CallForm& form, const json& tools, const std::string& name,
+    const std::string& reasoning_close, const ConstraintAsker& asker) {
   const json wanted = Wanted(tools, name);
-  return OfField(
-      "tools",
-      cache_.Of(custom == ToolCustom::kTagged ? "tagged" : "bare",
-                wanted.dump(), [&] { return CallSyntax(custom, wanted); },
-                {0, dropped}));
+  // A model has one form.
+  return OfField("tools",
+                 cache_.Of(
+                     absl::StrCat("call ", reasoning_close), wanted.dump(),
+                     [&] {
+                       return answer::CallGrammar(form, wanted, reasoning_close,
+                                                  control_, IsStrict(wanted));
+                     },
+                     asker));
 }
 
 absl::StatusOr<std::unique_ptr<TokenConstraint>>
-OutputGrammars::ForCallOrFormat(ToolCustom custom, const json& tools,
+OutputGrammars::ForCallOrFormat(const answer::CallForm& form, const json& tools,
                                 const GenerationFields& fields,
-                                std::vector<std::string>* dropped) {
+                                const ConstraintAsker& asker) {
   const auto make = [&]() -> absl::StatusOr<Syntax> {
-    absl::StatusOr<Syntax> call = CallSyntax(custom, tools);
+    absl::StatusOr<Syntax> call =
+        answer::CallGrammar(form, tools, "", control_, IsStrict(tools));
     if (!call.ok()) return FieldError("tools", call.status().message());
     Syntax format = grammar::AnyJsonObject();
     if (fields.format == OutputFormat::kJsonSchema) {
@@ -183,8 +138,7 @@ OutputGrammars::ForCallOrFormat(ToolCustom custom, const json& tools,
   const std::string source =
       absl::StrCat(tools.dump(), " ", fields.strict_schema, fields.open_schema,
                    static_cast<int>(fields.format), " ", fields.format_source);
-  auto made = cache_.Of(custom == ToolCustom::kTagged ? "tagged or" : "bare or",
-                        source, make, {0, dropped});
+  auto made = cache_.Of("call or format", source, make, asker);
   return !made.ok() && !ErrorParam(made.status()).empty()
              ? std::move(made)
              : OfField(fields.format_field, std::move(made));

@@ -13,7 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/generation/constraint_cache.h"
 #include "serve/openai_request.h"
-#include "serve/tool_calls.h"
+#include "text/answer/forms.h"
 #include "text/token_constraint.h"
 #include "text/tokenizer.h"
 
@@ -21,30 +21,33 @@ namespace weft {
 
 class OutputGrammars {
  public:
-  // `tokenizer` must outlive it.
-  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits)
-      : cache_(tokenizer, limits) {}
+  // `tokenizer` must outlive it. `control`: control tokens that calls are
+  // written with.
+  OutputGrammars(const Tokenizer* tokenizer, ConstraintCache::Limits limits,
+                 const std::vector<int32_t>& control = {});
 
-  // Each tells in `dropped` what of schemas is not kept: those that do not ask
-  // to be taken strictly are kept as far as a grammar can. Errors name the
-  // field of the request.
+  // Each tells in `asker.dropped` what of schemas is not kept: those that do
+  // not ask to be taken strictly are kept as far as a grammar can. Errors name
+  // the field of the request.
 
   // Null for text.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForFormat(
-      const GenerationFields& fields, std::vector<std::string>* dropped);
+      const GenerationFields& fields, const ConstraintAsker& asker);
 
-  // One call of `name`, or of any of the tools when it is empty, in this custom
-  // (kNone is written as kBare).
+  // One call of `name`, or of any of the tools when it is empty, in this form,
+  // after the reasoning that is open where `reasoning_close` is not empty.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForToolCall(
-      ToolCustom custom, const nlohmann::ordered_json& tools,
-      const std::string& name, std::vector<std::string>* dropped);
+      const answer::CallForm& form, const nlohmann::ordered_json& tools,
+      const std::string& name, const std::string& reasoning_close,
+      const ConstraintAsker& asker);
 
   // A call of any of the tools, or JSON as the fields ask for it.
   absl::StatusOr<std::unique_ptr<TokenConstraint>> ForCallOrFormat(
-      ToolCustom custom, const nlohmann::ordered_json& tools,
-      const GenerationFields& fields, std::vector<std::string>* dropped);
+      const answer::CallForm& form, const nlohmann::ordered_json& tools,
+      const GenerationFields& fields, const ConstraintAsker& asker);
 
  private:
+  std::vector<std::string> control_;  // as text
   ConstraintCache cache_;
 };
 

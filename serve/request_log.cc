@@ -165,7 +165,10 @@ json JobJson(const Job& job) {
   if (job.forces_call) {
     request["tools"] = job.tools;
     request["forced_call"] = job.forced_tool;
+    request["reasoning_close"] = job.reasoning_close;
   }
+  // Tokens that are told in the text depend on the model alone.
+  if (!job.marker_tokens.empty()) request["marked"] = true;
   return request;
 }
 
@@ -191,6 +194,7 @@ absl::StatusOr<Job> ReadJob(const json& request, const RequestLimits& limits) {
       return FieldError("request.tools", "want a list");
     }
     fields.Text("forced_call", &job.forced_tool);
+    fields.Text("reasoning_close", &job.reasoning_close);
     job.forces_call = true;
     job.tools = *tools;
   }

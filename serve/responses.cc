@@ -339,7 +339,7 @@ class ResponsesForm : public AnswerForm {
         client_(client),
         logprobs_(job.fields.top_logprobs.has_value()),
         top_(job.fields.top_logprobs.value_or(0)),
-        reader_(ReadersFor(job, RandomId("")).front()) {}
+        reader_(std::move(ReadersFor(job, RandomId("")).front())) {}
 
   std::string Begin() override {
     std::string events;

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "runtime/api/scheduler.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
 #include "serve/slots.h"
-#include "serve/tool_calls.h"
+#include "text/answer/customs.h"
 #include "text/chat_template.h"
 
 namespace weft {
@@ -38,14 +39,16 @@ struct ServedModel {
   int64_t created = 0;  // seconds since 1970
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<const ChatTemplate> chat_template;
-  ToolCustom tool_custom = ToolCustom::kNone;
+  answer::TemplateCustoms customs;  // of chat_template
+  // Control tokens that answers are read by, in order.
+  std::vector<int32_t> marker_tokens;
   std::unique_ptr<OutputGrammars> grammars;
   std::shared_ptr<Slots> slots;
   RequestLog* log = nullptr;  // null: requests are not written down
 
   const Engine& engine() const { return scheduler->engine(); }
   // Whether it gives vectors of texts, and writes none.
-  bool encoder() const { return engine().plan().model.encoder; }
+  bool encoder() const { return !engine().plan().model.generates(); }
   const Tokenizer& tokenizer() const { return engine().tokenizer(); }
   // The most tokens of a text, prompt included.
   int64_t capacity() const { return scheduler->capacity(); }

@@ -12,6 +12,7 @@
 #include "serve/ollama.h"
 #include "serve/page/page.h"
 #include "serve/prompts.h"
+#include "serve/rerank.h"
 #include "serve/responses.h"
 #include "serve/slot_routes.h"
 
@@ -41,6 +42,10 @@ constexpr Generating kGenerating[] = {
     {"/messages", AnswerMessages, MessagesError},
     {"/v1/messages/count_tokens", AnswerCountTokens, MessagesError},
     {"/messages/count_tokens", AnswerCountTokens, MessagesError},
+    {"/v1/rerank", AnswerRerank},
+    {"/rerank", AnswerRerank},
+    {"/v1/reranking", AnswerRerank},
+    {"/reranking", AnswerRerank},
     {"/completion", AnswerNativeCompletion},
     {"/infill", AnswerInfill},
     {"/api/chat", AnswerOllamaChat, OllamaError},

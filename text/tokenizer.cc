@@ -14,6 +14,7 @@
 #include "text/bpe.h"
 #include "text/normalize.h"
 #include "text/spm.h"
+#include "text/unigram.h"
 #include "text/utf8.h"
 #include "text/wordpiece.h"
 
@@ -25,10 +26,8 @@ struct FamilyRow {
   CreateTokenizerFamily create;
 };
 constexpr FamilyRow kFamilies[] = {
-    {"llama", CreateSpm},
-    {"gpt2", CreateBpe},
-    {"gemma4", CreateBpe},
-    {"bert", CreateWordpiece},
+    {"llama", CreateSpm},      {"gpt2", CreateBpe},   {"gemma4", CreateBpe},
+    {"bert", CreateWordpiece}, {"t5", CreateUnigram},
 };
 
 // Tokens that end an answer in known models, and those that stand between files
@@ -165,7 +164,9 @@ void FillTypes(Vocabulary& vocabulary) {
   vocabulary.mutable_types()->Resize(vocabulary.tokens_size(),
                                      Vocabulary::NORMAL);
   for (int id = 0;
-       vocabulary.model() == "llama" && id < vocabulary.tokens_size(); ++id) {
+       (vocabulary.model() == "llama" || vocabulary.model() == "t5") &&
+       id < vocabulary.tokens_size();
+       ++id) {
     const std::string& text = vocabulary.tokens(id);
     if (text.size() == 6 && text.substr(0, 3) == "<0x") {
       vocabulary.set_types(id, Vocabulary::BYTE);
@@ -358,14 +359,16 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
     // Of equal texts a control token is the one that is meant.
     if (special) made->all_special_.Add(text, id);
   }
-  for (int id = 0; id < count; ++id) {
+  for (int id = 0; !family.takes_user_defined() && id < count; ++id) {
     if (vocabulary.types(id) == Vocabulary::USER_DEFINED) {
       made->all_special_.Add(vocabulary.tokens(id), id);
     }
   }
   vocabulary.clear_merges();
   vocabulary.clear_scores();
+  vocabulary.clear_charsmap();
   vocabulary.clear_chat_template();
+  vocabulary.clear_pair_template();
   made->vocabulary_ = std::move(vocabulary);
   return made;
 }

@@ -62,6 +62,10 @@ class TokenizerFamily {
   virtual bool default_add_space_prefix() const = 0;
   virtual bool default_add_eos() const { return false; }
 
+  // Whether texts come with user-defined tokens left in, for the family to
+  // find.
+  virtual bool takes_user_defined() const { return false; }
+
   // Whether the published tokeniser normalises texts to NFC first.
   virtual bool normalizes() const { return false; }
 

@@ -51,6 +51,12 @@ constexpr char kAttention[] =
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
     "%k = state keys $TYPE[S,$G,$E]{keys}\n"
     "%v = state values $TYPE[S,$G,$E]{values}\n";
+constexpr char kBothWays[] =
+    "%q = input q f32[T,$Q]\n"
+    "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
+    "%last = input last_positions i32[T]\n"
+    "%k = state keys $TYPE[S,$G,$E]{keys}\n"
+    "%v = state values $TYPE[S,$G,$E]{values}\n";
 constexpr char kSinks[] =
     "$sinks = weight f32[$H]\n%q = input q f32[T,$Q]\n"
     "%positions = input positions i32[T]\n%sequence = input sequence i32[T]\n"
@@ -146,12 +152,22 @@ constexpr Template kTemplates[] = {
     {"latent", kAttention,
      "%1 = attention(%q, %k, %k, %positions, %sequence) heads=$H scale=0.125 "
      "value_dim=$V f32[T,$L]"},
+    {"both_ways", kBothWays,
+     "%1 = attention(%q, %k, %v, %last, %sequence, %positions) alibi=8.0 "
+     "heads=$H scale=0.125 f32[T,$Q]"},
+    {"window_both_ways", kBothWays,
+     "%1 = attention(%q, %k, %v, %last, %sequence, %positions) heads=$H "
+     "scale=0.125 window=5 f32[T,$Q]"},
     {"sinks", kSinks,
-     "%1 = attention(%q, %k, %v, %positions, %sequence, $sinks) heads=$H "
+     "%1 = attention(%q, %k, %v, %positions, %sequence, %positions, $sinks) "
+     "heads=$H "
      "scale=0.125 chunk=48 f32[T,$Q]"},
     {"", kAttention,
      "%1 = attention_scores(%q, %k, %positions, %sequence) heads=$H "
      "scale=0.125 f32[T,$H,S]"},
+    {"both_ways", kBothWays,
+     "%1 = attention_scores(%q, %k, %last, %sequence, %positions) alibi=8.0 "
+     "heads=$H scale=0.125 window=5 f32[T,$H,S]"},
     {"scores", kScores, "%1 = softmax(%p) f32[T,$H,S]"},
     {"sinks", "$sinks = weight f32[$H]\n%p = input p f32[T,$H,S]\n",
      "%1 = softmax(%p, $sinks) f32[T,$H,S]"},
@@ -176,6 +192,10 @@ constexpr Template kTemplates[] = {
     {"tanh", kTwo, "%1 = gelu(%x) approximation=\"tanh\" f32[T,$N]"},
     {"", "%x = input x f32[T,$D]\n%rows = input rows i32[R]\n",
      "%1 = take_rows(%x, %rows) f32[R,$D]"},
+    {"",
+     "%x = input x f32[T,$D]\n%sequence = input sequence i32[T]\n"
+     "%rows = input rows i32[R]\n",
+     "%1 = mean_rows(%x, %sequence, %rows) f32[R,$D]"},
     {"halves", kRope,
      "%1 = rope(%x, %positions) " WEFT_ROPE "\"halves\" f32[T,$K]"},
     {"interleaved", kRope,

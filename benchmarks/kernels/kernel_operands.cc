@@ -83,11 +83,12 @@ absl::Status KernelOperands::FillValue(const Value& value,
       // Positions end at the context's end; of rows and tokens two and two
       // change places.
       const int64_t other = (i ^ 1) < count ? i ^ 1 : i;
-      numbers[i] = static_cast<int32_t>(value.name == "positions"
-                                            ? graph_.bounds.context -
-                                                  graph_.bounds.tokens + i
-                                        : value.name == "sequence" ? 0
-                                                                   : other);
+      numbers[i] = static_cast<int32_t>(
+          value.name == "positions"
+              ? graph_.bounds.context - graph_.bounds.tokens + i
+          : value.name == "last_positions" ? graph_.bounds.context - 1
+          : value.name == "sequence"       ? 0
+                                           : other);
     }
   } else if (value.type.shape.rank() == 2 && value.kind == ValueKind::kWeight) {
     WEFT_RETURN_IF_ERROR(FillWeight(value.type, random, fill, data));

@@ -56,6 +56,59 @@ absl::StatusOr<int64_t> ContextOf(const ModelConfig& config,
   return asked;
 }
 
+// Between the pooling and the text's vector.
+bool HasTextHead(const GgufFile& file) {
+  return file.FindTensor("dense_2.weight") != nullptr;
+}
+
+absl::StatusOr<ModelOutput> OutputOf(const GgufFile& file,
+                                     const ModelConfig& config,
+                                     std::optional<ModelOutput> asked) {
+  if (!asked.has_value()) {
+    if (config.ranks) return ModelOutput::kScores;
+    if (config.encoder && HasTextHead(file)) return ModelOutput::kEmbedding;
+    return config.encoder || config.pooling != Pooling::kNone
+               ? ModelOutput::kHidden
+               : ModelOutput::kLogits;
+  }
+  const auto refuse = [&](const char* why) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model gives no ", NameOf(*asked), ": ", file.path(), ": ", why));
+  };
+  switch (*asked) {
+    case ModelOutput::kLogits:
+      if (config.encoder) return refuse("it is an encoder: ask for a vector");
+      break;
+    case ModelOutput::kScores:
+      if (!config.ranks)
+        return refuse("it has no head that ranks or classifies");
+      break;
+    case ModelOutput::kEmbedding:
+      if (config.ranks) return refuse("it ranks or classifies: ask for scores");
+      if (!config.encoder || !HasTextHead(file)) return ModelOutput::kHidden;
+      break;
+    case ModelOutput::kHidden:
+      break;
+  }
+  return *asked;
+}
+
+// Of a decoder, where not its logits are wanted but what they are made of, or
+// scores of it.
+void GiveInsteadOfLogits(ModelBuilder& m) {
+  if (m.gives == ModelOutput::kLogits || !m.ok()) return;
+  m.graph().RemoveOutput(NameOf(ModelOutput::kLogits));
+  ValueId given = m.hidden;
+  if (m.gives == ModelOutput::kScores) {
+    const ValueId products = m.Linear("cls.output", given, m.config.score_count,
+                                      m.config.embedding_length);
+    m.Name("cls.scores");
+    given = m.Softmax(products);
+  }
+  m.graph().AddOutput(NameOf(m.gives), given);
+  m.graph().EraseDead();
+}
+
 }  // namespace
 
 absl::Span<const Architecture* const> AllArchitectures() {
@@ -73,6 +126,7 @@ ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
                            const GraphOptions& options, Graph* graph)
     : GraphBuilder(graph),
       config(config),
+      gives(config.encoder ? ModelOutput::kHidden : ModelOutput::kLogits),
       weights_(*tensors),
       options_(options) {
   ids = AddInput(graph, StandardInput::kIds);
@@ -322,6 +376,13 @@ ValueId ModelBuilder::RopeFactors(const std::string& tensor) {
   return OptionalRopeFactors(tensor);
 }
 
+bool ModelBuilder::HasTensor(const std::string& tensor,
+                             std::vector<int64_t> dims) const {
+  const absl::StatusOr<const GgufTensor*> found =
+      weights_.Optional(tensor, dims);
+  return found.ok() && *found != nullptr;
+}
+
 double ModelBuilder::OptionalNumber(const std::string& tensor,
                                     double otherwise) {
   const std::vector<int64_t> dims = {1};
@@ -505,8 +566,15 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   for (int64_t i = 0; i < config.next_token_blocks; ++i) {
     tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
   }
+  WEFT_ASSIGN_OR_RETURN(loaded.gives, OutputOf(file, config, options.output));
+  // Heads that are not asked for.
+  if (loaded.gives != ModelOutput::kScores) tensors.LeaveOut("cls.");
+  if (loaded.gives != ModelOutput::kEmbedding) tensors.LeaveOut("dense_");
+  if (config.encoder) tensors.LeaveOut("output.");
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
+  builder.gives = loaded.gives;
   architecture->build(builder);
+  if (!config.encoder) GiveInsteadOfLogits(builder);
   WEFT_RETURN_IF_ERROR(builder.Finish());
   WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
   return loaded;

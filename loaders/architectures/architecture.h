@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "loaders/weights.h"
 #include "ops/build.h"
 #include "ops/kv_types.h"
+#include "ops/pooling.h"
 
 namespace weft {
 
@@ -24,6 +26,10 @@ struct GraphOptions {
   int64_t context = 0;
   // Rows in one step, at most.
   int64_t tokens = 512;
+  // What the graph gives; unset: what the model is for. Embeddings of models
+  // that have nothing behind the pooling are hidden vectors, to be pooled by
+  // who runs the graph (ops/pooling.h).
+  std::optional<ModelOutput> output;
 };
 
 // Whether a product has something added to it.
@@ -38,6 +44,10 @@ class ModelBuilder : public GraphBuilder {
                const GraphOptions& options, Graph* graph);
 
   const ModelConfig& config;
+  // What the graph is to give. Decoders write their logits whatever it is;
+  // what makes logits notes the vectors that they are made of here.
+  ModelOutput gives;
+  ValueId hidden = kNone;  // f32[R, embedding_length]
 
   // Standard inputs.
   ValueId ids;          // i32[T]
@@ -86,6 +96,8 @@ class ModelBuilder : public GraphBuilder {
   // Whether the file has a tensor of this full name; where a model is only
   // described, it has no other than what is always asked for.
   bool HasTensor(const std::string& tensor) const;
+  // With these dimensions.
+  bool HasTensor(const std::string& tensor, std::vector<int64_t> dims) const;
   // The number of a tensor that holds one, by its full name; `otherwise` where
   // the file does not have it, as OptionalVector.
   double OptionalNumber(const std::string& tensor, double otherwise);
@@ -169,12 +181,14 @@ const Architecture* FindArchitecture(absl::string_view name);
 struct LoadedGraph {
   Graph graph;
   ModelConfig config;
+  ModelOutput gives = ModelOutput::kLogits;
 };
 
 // The plain graph of a model: primitives only, verified. Weights point into the
 // file's mapping, which the graph keeps alive. Errors: an architecture that is
 // not in the table (with those that are), bad hyper-parameters, missing,
-// misshapen or unused tensors, options that the model cannot have.
+// misshapen or unused tensors, options that the model cannot have; an output
+// that it does not.
 absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
                                        const GraphOptions& options);
 

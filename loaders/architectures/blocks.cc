@@ -151,8 +151,11 @@ ValueId AttendHeads(ModelBuilder& m, int64_t block, ValueId q,
   const std::string blk = BlockPrefix(block);
   const ValueId last = c.encoder ? m.last_positions : m.positions;
   m.Name(blk + "attention");
+  // What depends on distances asks where a row of an encoder stands.
+  const bool by_distance = options.window > 0 || options.alibi > 0;
   const ValueId scores =
-      m.AttentionScores(q, cache.keys, last, m.sequence, options);
+      m.AttentionScores(q, cache.keys, last, m.sequence, options,
+                        c.encoder && by_distance ? m.positions : kNone);
   const ValueId weights = m.Softmax(scores, sinks);
   return m.AttentionValues(weights, cache.values, last, m.sequence);
 }
@@ -227,6 +230,7 @@ ValueId OutputRows(ModelBuilder& m, ValueId x) {
 
 ValueId Logits(ModelBuilder& m, ValueId x) {
   const ModelConfig& c = m.config;
+  m.hidden = x;
   ValueId output =
       m.OptionalMatrix("output", c.vocabulary_size, c.embedding_length);
   if (output == kNone) {

@@ -32,6 +32,7 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = LayerNorm(m, "output_norm", OutputRows(m, x));
+  m.hidden = x;
   m.graph().AddOutput(
       "logits", m.Linear("output", x, c.vocabulary_size, c.embedding_length));
 }

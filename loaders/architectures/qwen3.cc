@@ -28,9 +28,17 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
+// Qwen3-Embedding takes the last token's vector, Qwen3-Reranker (both Zhang et
+// al. 2025, arXiv:2506.05176) the logits of "yes" and "no" there.
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.ranks = true;
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kQwen3 = {"qwen3", ModelTraits(), Build};
-const Architecture kQwen3Vl = {"qwen3vl", ModelTraits(), Build};
+const Architecture kQwen3 = {"qwen3", Traits(), Build};
+const Architecture kQwen3Vl = {"qwen3vl", Traits(), Build};
 
 }  // namespace weft

@@ -94,6 +94,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  if (options.rewind_rows < 0 || options.rewind_rows > plan.max_tokens()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "invalid engine option: rewind_rows: ", options.rewind_rows,
+        ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
+  }
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
@@ -161,46 +166,73 @@ absl::StatusOr<std::vector<float>> Engine::SlotStates(
 }
 
 absl::Status CheckGenerates(const Plan& plan) {
-  if (!plan.model.encoder) return absl::OkStatus();
+  if (plan.model.generates()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the model generates nothing: ", plan.model.architecture,
-      " is an encoder: weft eval writes its vectors (--embedding, --hidden)"));
+      plan.model.encoder ? " is an encoder" : " was made for vectors",
+      ": weft eval writes them (--embedding, --hidden, --score)"));
+}
+
+absl::Status Engine::Vectors(absl::Span<const int32_t> tokens,
+                             absl::Span<const int64_t> positions, int64_t chunk,
+                             const LogitsCallback& callback) {
+  const ModelInfo& model = plan_->model;
+  if (model.generates()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has no vectors to give: ", model.architecture,
+        " was made to write text: ask for its vectors when it is loaded"));
+  }
+  const int64_t most = model.encoder
+                           ? std::min(plan_->max_tokens(), plan_->context())
+                           : plan_->context();
+  const int64_t count = static_cast<int64_t>(tokens.size());
+  if (count < 1 || count > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "text is too ", count < 1 ? "short" : "long", ": ", count,
+        " tokens: ", model.encoder ? "each looks at all others, so " : "",
+        "the model takes ", "1 to ", most, model.encoder ? " at once" : ""));
+  }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
+  const absl::MutexLock lock(&mutex_);
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  return session.Evaluate(tokens, positions, model.encoder ? 0 : chunk,
+                          callback);
 }
 
 absl::Status Engine::Hidden(absl::Span<const int32_t> tokens,
-                            const LogitsCallback& callback) {
-  if (!plan_->model.encoder) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the model has no vectors to give: ", plan_->model.architecture,
-        " is no encoder"));
-  }
-  const int64_t most = std::min(plan_->max_tokens(), plan_->context());
-  const int64_t count = static_cast<int64_t>(tokens.size());
-  if (count < 1 || count > most) {
+                            const LogitsCallback& callback, int64_t chunk) {
+  if (IsOfText(plan_->model.gives)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("text is too ", count < 1 ? "short" : "long", ": ", count,
-                     " tokens: each looks at all others, so the model takes 1 "
-                     "to ",
-                     most, " at once"));
+        "the plan has no vectors of tokens: it gives one row of a text: ask "
+        "for hidden vectors when it is loaded");
   }
-  WEFT_RETURN_IF_ERROR(CheckFiles());
-  std::vector<int64_t> positions(count);
+  std::vector<int64_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), int64_t{0});
-  const absl::MutexLock lock(&mutex_);
-  Session session(*plan_, executor_.get(), cache_.get(), 0);
-  return session.Evaluate(tokens, positions, 0, callback);
+  return Vectors(tokens, positions, chunk, callback);
 }
 
 absl::StatusOr<std::vector<float>> Engine::Embed(
-    absl::Span<const int32_t> tokens) {
-  Pooler pooler(plan_->model.pooling, plan_->model.embedding_length);
-  absl::Status status =
-      Hidden(tokens, [&](int64_t, absl::Span<const float> vector) {
-        pooler.Add(vector);
-        return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
-  return pooler.Result();
+    absl::Span<const int32_t> tokens, int64_t chunk) {
+  const ModelInfo& model = plan_->model;
+  const int64_t row = model.RowOfText(static_cast<int64_t>(tokens.size()));
+  if (row < 0) {
+    Pooler pooler(model.pooling, model.embedding_length);
+    WEFT_RETURN_IF_ERROR(Hidden(
+        tokens,
+        [&](int64_t, absl::Span<const float> vector) {
+          pooler.Add(vector);
+          return absl::OkStatus();
+        },
+        chunk));
+    return pooler.Result();
+  }
+  std::vector<float> result;
+  WEFT_RETURN_IF_ERROR(Vectors(tokens, {row}, chunk,
+                               [&](int64_t, absl::Span<const float> given) {
+                                 result.assign(given.begin(), given.end());
+                                 return absl::OkStatus();
+                               }));
+  return result;
 }
 
 absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,

@@ -70,7 +70,7 @@ struct EngineOptions {
   Progress progress = nullptr;
 };
 
-// An error for models that give no logits (encoders).
+// An error for plans that give no logits.
 absl::Status CheckGenerates(const Plan& plan);
 
 class Engine {
@@ -104,12 +104,16 @@ class Engine {
   absl::StatusOr<std::vector<float>> SlotStates(
       absl::Span<const int32_t> tokens, int64_t chunk);
 
-  // Encoders only, whole texts of at most plan().max_tokens() and context()
-  // tokens. The vector of each token:
+  // Of plans that give vectors (ModelInfo::gives); whole texts of at most
+  // context() tokens, and of encoders plan().max_tokens(). The vector of each
+  // token, where it is ModelOutput::kHidden; others run `chunk` tokens at a
+  // time, as Evaluate:
   absl::Status Hidden(absl::Span<const int32_t> tokens,
-                      const LogitsCallback& callback);
-  // The text's, pooled as the model says (its mean where it does not):
-  absl::StatusOr<std::vector<float>> Embed(absl::Span<const int32_t> tokens);
+                      const LogitsCallback& callback, int64_t chunk = 0);
+  // The text's, pooled as the model says (the mean of an encoder that does not
+  // say); or its scores. Not normalised.
+  absl::StatusOr<std::vector<float>> Embed(absl::Span<const int32_t> tokens,
+                                           int64_t chunk = 0);
 
   // For what composes steps itself (benchmarks, servers): the parts. One thread
   // at a time, and none of the calls above meanwhile.
@@ -119,6 +123,10 @@ class Engine {
 
  private:
   Engine() = default;
+
+  absl::Status Vectors(absl::Span<const int32_t> tokens,
+                       absl::Span<const int64_t> positions, int64_t chunk,
+                       const LogitsCallback& callback);
 
   absl::Mutex mutex_;
   std::shared_ptr<Plan> plan_;

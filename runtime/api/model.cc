@@ -83,6 +83,7 @@ absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
   }
   options.graph.kv_type = reference.kv_type;
   options.graph.context = reference.context;
+  options.graph.output = plan.model.gives;
   if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return CompileModel(model, options);
 }
@@ -159,6 +160,17 @@ void WarnOfSuggestions(const ModelConfig& config, const ModelOptions& options) {
                             "have: ", absl::StrJoin(unknown, ", ")));
 }
 
+// Of what the graph gives of a whole text; 0 where it does not.
+int64_t TextColumns(const LoadedGraph& loaded) {
+  if (!IsOfText(loaded.gives)) return 0;
+  for (const auto& [name, id] : loaded.graph.outputs()) {
+    if (name == NameOf(loaded.gives)) {
+      return loaded.graph.value(id).type.shape[1].value;
+    }
+  }
+  return 0;
+}
+
 ModelReference SourceOf(const GgufFile& file, const ModelOptions& options,
                         int64_t context) {
   ModelReference source;
@@ -200,6 +212,7 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   WEFT_ASSIGN_OR_RETURN(Vocabulary vocabulary,
                         ReadVocabulary(file, {options.pre, options.warn}));
   const int64_t loaded_context = loaded.graph.bounds.context;
+  const int64_t text_columns = TextColumns(loaded);
   WEFT_ASSIGN_OR_RETURN(
       Plan plan,
       Compile(std::move(loaded.graph), options.compile, observer, stop_after));
@@ -215,7 +228,15 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   model.vocabulary_size = config.vocabulary_size;
   model.file_bytes = file.file_bytes();
   model.encoder = config.encoder;
+  model.gives = loaded.gives;
+  model.text_columns = text_columns;
   model.pooling = config.pooling;
+  // Only the last token of a decoder has seen the whole text.
+  if (!config.encoder && !model.generates() &&
+      model.pooling == Pooling::kNone) {
+    model.pooling = Pooling::kLast;
+  }
+  if (model.gives == ModelOutput::kScores) model.labels = config.labels;
   for (const GgufTensor& tensor : file.tensors()) {
     TensorInfo info;
     info.name = tensor.name;
@@ -275,6 +296,7 @@ ModelOptions OptionsOf(const Plan& plan) {
   ModelOptions options;
   options.compile = plan.options;
   options.graph.context = plan.context();
+  options.graph.output = plan.model.gives;
   options.graph.kv_type = KvTypes::Of(plan.buckets.back());
   if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return options;

@@ -52,6 +52,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       threads_(*parts.threads),
       options_(options),
       encoder_(plan_.model.encoder),
+      embeds_(!plan_.model.generates()),
       columns_(plan_.model.output_columns()),
       max_tokens_(plan_.max_tokens()),
       capacity_(std::min({plan_.context(),
@@ -60,7 +61,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       prefix_cache_(&cache_),
       checkpoints_(&cache_, capacity_) {
   const int32_t slots = cache_.pool().slots();
-  for (int i = 0; i < std::min(threads_.threads(), encoder_ ? 1 : slots); ++i) {
+  for (int i = 0; i < std::min(threads_.threads(), embeds_ ? 1 : slots); ++i) {
     scratch_.emplace_back(static_cast<int32_t>(plan_.model.vocabulary_size));
   }
   for (int32_t slot = slots - 1; slot >= 0; --slot) {
@@ -103,7 +104,7 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
   }
   requests_.push_back(std::move(request));
   RequestState* const added = requests_.back().get();
-  if (added->request.max_tokens == 0 && !encoder_ &&
+  if (added->request.max_tokens == 0 && !embeds_ &&
       added->request.prompt_logprobs < 0) {
     FinishAll(added, FinishReason::kLength);
   }
@@ -131,7 +132,7 @@ void Batcher::Step() {
   if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
-    if (status.ok()) encoder_ ? PoolVectors() : ChooseTokens();
+    if (status.ok()) embeds_ ? PoolVectors() : ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
     const double seconds =
         std::chrono::duration<double>(step_end_ - start).count();
@@ -243,7 +244,7 @@ void Batcher::TakePrompt(Sequence* sequence) const {
   }
   // All that a context holds, and one that was drawn from it.
   int64_t most = capacity_ + 1;
-  if (encoder_) {
+  if (embeds_) {
     most = sequence->prompt;
   } else if (request.max_tokens >= 0 &&
              request.max_tokens < most - sequence->prompt) {
@@ -582,13 +583,15 @@ int64_t Batcher::PromptRows(const Sequence& sequence, int64_t end) const {
 }
 
 // Those of this step, and which of their results are wanted: of a text the last
-// one's, of an encoder's all.
+// one's, of an encoder's the one that is the text's, or all.
 void Batcher::AddRows(Sequence* sequence) {
   const bool whole = sequence->rows > 0 && sequence->rows == Left(*sequence);
   const int64_t last =
       std::min(sequence->computed + sequence->rows, sequence->prompt - 1);
   const int64_t told =
-      PromptRows(*sequence, sequence->computed + sequence->rows);
+      embeds_ ? 0 : PromptRows(*sequence, sequence->computed + sequence->rows);
+  const int64_t wanted =
+      encoder_ ? plan_.model.RowOfText(sequence->rows) : sequence->rows - 1;
   for (int64_t i = 0; i < sequence->rows; ++i) {
     const int64_t position = sequence->computed + i;
     if (position < last && position >= last - told) {
@@ -598,7 +601,7 @@ void Batcher::AddRows(Sequence* sequence) {
       row.token.id = sequence->tokens[position + 1];
       prompt_rows_.push_back(std::move(row));
     }
-    if (encoder_ || (whole && i + 1 == sequence->rows)) {
+    if (whole && (wanted < 0 || i == wanted)) {
       output_rows_.push_back(static_cast<int32_t>(ids_.size()));
     }
     ids_.push_back(sequence->tokens[position]);

@@ -24,7 +24,10 @@
 // the same time runs once.
 //
 // An encoder's text runs whole in one step, and what comes out is pooled: such
-// a step takes the texts whose turn it is as long as there is room.
+// a step takes the texts whose turn it is as long as there is room. Where the
+// vector of one token is that of the text, or a row of the graph is, only that
+// is asked for; so it is with decoders that give vectors, whose texts are
+// prompts without an answer.
 //
 // Turns: of those that wait the oldest of all goes first, then whoever has had
 // least (fair_share.h). Where all slots are taken, a running sequence that has
@@ -153,6 +156,7 @@ class Batcher {
   ThreadPool& threads_;
   const SchedulerOptions options_;
   const bool encoder_;
+  const bool embeds_;         // gives vectors in place of tokens
   const int64_t columns_;     // of an output row
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;

@@ -90,8 +90,10 @@ void Batcher::TakePromptRows() {
 void Batcher::PoolVectors() {
   absl::Span<const float> rows = logits_;
   for (Sequence* sequence : choosing_) {
-    Pooler pooler(plan_.model.pooling, columns_);
-    for (int64_t i = 0; i < sequence->rows; ++i) {
+    // What is one row is that row.
+    const bool all = encoder_ && plan_.model.RowOfText(sequence->rows) < 0;
+    Pooler pooler(all ? plan_.model.pooling : Pooling::kLast, columns_);
+    for (int64_t i = 0; i < (all ? sequence->rows : 1); ++i) {
       pooler.Add(rows.first(columns_));
       rows.remove_prefix(columns_);
     }
@@ -104,7 +106,7 @@ void Batcher::TakeTokens(const absl::Status& status) {
     TakePromptRows();
     for (Sequence* sequence : choosing_) {
       if (sequence == nullptr || sequence->finished) continue;
-      encoder_ ? TakeVector(sequence) : TakeToken(sequence);
+      embeds_ ? TakeVector(sequence) : TakeToken(sequence);
     }
     return;
   }

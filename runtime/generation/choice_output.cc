@@ -1,18 +1,27 @@
 #include "runtime/generation/choice_output.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 
 namespace weft {
 
 ChoiceOutput::ChoiceOutput(const Tokenizer& tokenizer, const Request& request)
-    : decoder_(tokenizer, {request.skip_special, /*continues_text=*/true}),
+    : tokenizer_(tokenizer),
+      shown_special_(request.skip_special ? request.shown_special
+                                          : std::vector<int32_t>()),
+      decoder_(tokenizer, {request.skip_special, /*continues_text=*/true}),
       stops_(request.stop_strings) {}
 
 absl::StatusOr<int> ChoiceOutput::Push(GeneratedToken token, bool look,
                                        Event* event) {
   WEFT_ASSIGN_OR_RETURN(std::string text, decoder_.Push(token.id));
+  if (std::binary_search(shown_special_.begin(), shown_special_.end(),
+                         token.id)) {
+    absl::StrAppend(&text, tokenizer_.TokenToBytes(token.id));
+  }
   held_.push_back({std::move(token), decoded_});
   decoded_ += static_cast<int64_t>(text.size());
   if (!look) {

@@ -38,6 +38,8 @@ class ChoiceOutput {
   // The tokens that begin before `end`, and those at it if `inclusive`.
   void TellTokens(int64_t end, bool inclusive, Event* event);
 
+  const Tokenizer& tokenizer_;
+  const std::vector<int32_t> shown_special_;
   StreamDecoder decoder_;
   StopStrings stops_;
   std::string piece_;

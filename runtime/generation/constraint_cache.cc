@@ -92,7 +92,7 @@ std::shared_ptr<grammar::Grammar> ConstraintCache::Find(absl::string_view key) {
 std::shared_ptr<const grammar::TokenTrie> ConstraintCache::Trie() {
   const absl::MutexLock lock(&trie_mutex_);
   if (trie_ == nullptr) {
-    trie_ = std::make_shared<const grammar::TokenTrie>(*tokenizer_);
+    trie_ = std::make_shared<const grammar::TokenTrie>(*tokenizer_, control_);
   }
   return trie_;
 }

@@ -21,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -64,8 +65,10 @@ class ConstraintCache {
   // `tokenizer` must outlive it.
   explicit ConstraintCache(const Tokenizer* tokenizer)
       : ConstraintCache(tokenizer, Limits()) {}
-  ConstraintCache(const Tokenizer* tokenizer, Limits limits)
-      : tokenizer_(tokenizer), limits_(limits) {}
+  // `control`: control tokens that grammars may ask for (TokenTrie::kControl).
+  ConstraintCache(const Tokenizer* tokenizer, Limits limits,
+                  std::vector<int32_t> control = {})
+      : tokenizer_(tokenizer), limits_(limits), control_(std::move(control)) {}
 
   // Each gives a constraint at the beginning of a text. Errors:
   // kInvalidArgument with what is wrong with the source, beginning "grammar:"
@@ -111,6 +114,7 @@ class ConstraintCache {
 
   const Tokenizer* const tokenizer_;
   const Limits limits_;
+  const std::vector<int32_t> control_;
 
   absl::Mutex trie_mutex_;
   // Made when it is first wanted.

@@ -38,7 +38,7 @@ enum class ContextOverflow {
 struct Request {
   // At least one, all within the vocabulary (Tokenizer::Encode).
   std::vector<int32_t> prompt_tokens;
-  // Encoders, and only they, are asked for the prompt's vector
+  // Plans that give vectors or scores, and only they, are asked for the prompt's
   // (Event::embedding): nothing is generated, and of the fields below only
   // those about time, turns and the number of choices, which is 1, have a
   // meaning.
@@ -66,8 +66,9 @@ struct Request {
   // or, with a constraint, are chosen only where it allows nothing else, and
   // end the text.
   bool stop_at_end_of_text = true;
-  // Control tokens print nothing in `text`.
+  // Control tokens print nothing in `text`, but for these, in order.
   bool skip_special = true;
+  std::vector<int32_t> shown_special;
   ContextOverflow overflow = ContextOverflow::kStop;
   int64_t shift_keep = 4;  // first tokens that kShift keeps
   // Below 0: no log-probabilities; else of each token, and of this many most

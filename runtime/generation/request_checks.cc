@@ -27,11 +27,19 @@ absl::Status CheckId(absl::string_view field, int32_t id,
 }
 
 absl::Status CheckKind(const Request& request, const ModelInfo& model) {
-  if (request.embed == model.encoder) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "invalid request: embed: ", model.architecture,
-      model.encoder ? " is an encoder and generates nothing: ask for a vector"
-                    : " is no encoder and has no vectors to give"));
+  if (request.embed == model.generates()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "invalid request: embed: ", model.architecture,
+        model.generates()
+            ? " writes text and has no vectors to give"
+            : " gives vectors and generates nothing: ask for one"));
+  }
+  if (request.embed && !model.encoder && model.RowOfText(2) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "invalid request: embed: other than the last token of ",
+        model.architecture, " is not supported here: weft eval gives it"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -56,10 +56,15 @@ struct ModelInfo {
   int64_t embedding_length = 0;
   int64_t vocabulary_size = 0;
   int64_t file_bytes = 0;
-  // Gives a vector for each token in place of logits, of all tokens of a text
-  // at once, and generates nothing.
+  // Takes all tokens of a text at once, and generates nothing.
   bool encoder = false;
+  // What steps give, and of vectors: what is made of them.
+  ModelOutput gives = ModelOutput::kLogits;
   Pooling pooling = Pooling::kNone;
+  // Numbers of an embedding, or scores; 0 where tokens have what steps give.
+  int64_t text_columns = 0;
+  // Of scores, where the model names them.
+  std::vector<std::string> labels;
   std::vector<TensorInfo> tensors;
   // To be shown: the loader's description of what it read, one number each or
   // one per block.
@@ -69,9 +74,20 @@ struct ModelInfo {
   std::map<std::string, double> suggested_sampling;
 
   // What a step gives: the output's name, and its numbers per row.
-  const char* output() const { return encoder ? "hidden" : "logits"; }
+  const char* output() const { return NameOf(gives); }
   int64_t output_columns() const {
-    return encoder ? embedding_length : vocabulary_size;
+    if (IsOfText(gives)) return text_columns;
+    return gives == ModelOutput::kHidden ? embedding_length : vocabulary_size;
+  }
+  bool generates() const { return gives == ModelOutput::kLogits; }
+  // The one of `tokens` tokens whose row is asked for, where one says all: a
+  // text's as a whole, or the last token's of those before it; else -1.
+  int64_t RowOfText(int64_t tokens) const {
+    if (!IsOfText(gives) && pooling != Pooling::kFirst &&
+        pooling != Pooling::kLast) {
+      return -1;
+    }
+    return pooling == Pooling::kFirst ? 0 : tokens - 1;
   }
 };
 

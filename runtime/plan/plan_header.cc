@@ -14,6 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int kMaxBuckets = 64;
+constexpr int64_t kMaxTextColumns = int64_t{1} << 24;
 
 absl::Status Bad(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -40,6 +41,9 @@ void WriteModel(const ModelInfo& model, ModelInfoProto* proto) {
   proto->set_file_bytes(model.file_bytes);
   proto->set_encoder(model.encoder);
   proto->set_pooling(static_cast<int32_t>(model.pooling));
+  proto->set_gives(static_cast<int32_t>(model.gives));
+  proto->set_text_columns(model.text_columns);
+  for (const std::string& label : model.labels) proto->add_labels(label);
   for (const TensorInfo& tensor : model.tensors) {
     TensorInfoProto* out = proto->add_tensors();
     out->set_name(tensor.name);
@@ -75,6 +79,20 @@ absl::Status ReadModel(const ModelInfoProto& proto, ModelInfo* model) {
     return Bad("pooling", absl::StrCat("unknown kind ", proto.pooling()));
   }
   model->pooling = static_cast<Pooling>(proto.pooling());
+  if (proto.gives() < 0 || proto.gives() >= kModelOutputs) {
+    return Bad("gives", absl::StrCat("unknown kind ", proto.gives()));
+  }
+  model->gives = static_cast<ModelOutput>(proto.gives());
+  if (model->encoder && model->generates()) {
+    return Bad("gives", "an encoder has no logits");
+  }
+  model->text_columns = proto.text_columns();
+  if (IsOfText(model->gives) &&
+      (model->text_columns < 1 || model->text_columns > kMaxTextColumns)) {
+    return Bad("text_columns", absl::StrCat(proto.text_columns(),
+                                            ", want 1 to ", kMaxTextColumns));
+  }
+  model->labels.assign(proto.labels().begin(), proto.labels().end());
   for (const TensorInfoProto& tensor : proto.tensors()) {
     const std::optional<DType> type = DTypeFromName(tensor.type());
     if (!type) {

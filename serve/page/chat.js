@@ -22,6 +22,20 @@ function showMessage(role, text) {
   return { message, body, speed };
 }
 
+// Reasoning stands folded above what it led to.
+function showReasoning(shown, more) {
+  if (!shown.reasoning) {
+    const fold = document.createElement('details');
+    fold.className = 'reasoning';
+    const summary = document.createElement('summary');
+    summary.textContent = 'Reasoning';
+    shown.reasoning = document.createElement('div');
+    fold.append(summary, shown.reasoning);
+    shown.message.prepend(fold);
+  }
+  shown.reasoning.append(more);
+}
+
 function setRunning(controller) {
   state.running = controller;
   $('send').hidden = controller !== null;
@@ -44,16 +58,19 @@ async function answer(chat, said) {
   const shown = showMessage('assistant', '');
   const controller = new AbortController();
   setRunning(controller);
-  let text = '', usage = null, begun = null;
+  let text = '', reasoning = '', usage = null, begun = null;
   try {
     await streamChat({ messages, ...chosenFields() }, controller.signal,
       (part) => {
         usage = part.usage ?? usage;
-        const delta = part.choices[0]?.delta?.content;
-        if (!delta) return;
+        const delta = part.choices[0]?.delta?.content ?? '';
+        const thought = part.choices[0]?.delta?.reasoning_content ?? '';
+        if (!delta && !thought) return;
         begun ??= performance.now();
         const follow = atBottom();
         text += delta;
+        reasoning += thought;
+        if (thought) showReasoning(shown, thought);
         shown.body.append(delta);
         if (follow) $('messages').scrollTop = $('messages').scrollHeight;
       });
@@ -64,8 +81,9 @@ async function answer(chat, said) {
     }
   }
   shown.speed.textContent = speedText(usage, begun);
-  if (text) {
-    chat.push({ role: 'assistant', content: text });
+  if (text || reasoning) {
+    chat.push({ role: 'assistant', content: text,
+      ...(reasoning && { reasoning_content: reasoning }) });
   } else {
     // Back to before: the message may be changed and sent again.
     shown.message.remove();

@@ -41,6 +41,7 @@ TEST(CommandLine, Commands) {
   EXPECT_EQ(Parsed(" /reset ").kind, Entry::kReset);
   EXPECT_EQ(Parsed("/regen").kind, Entry::kRegenerate);
   EXPECT_EQ(Parsed("/log").kind, Entry::kLog);
+  EXPECT_EQ(Parsed("/reasoning").kind, Entry::kReasoning);
   EXPECT_EQ(Parsed("/quit").kind, Entry::kQuit);
   EXPECT_EQ(Parsed("/system Be brief.\nBe kind.").text, "Be brief.\nBe kind.");
   EXPECT_EQ(Parsed("/system").text, "");
@@ -62,7 +63,7 @@ TEST(CommandLine, WrongOnesSayWhatIsRight) {
 TEST(CommandLine, HelpHasEveryCommand) {
   for (const char* name :
        {"/help", "/reset", "/system [TEXT]", "/regen", "/set [NAME VALUE]",
-        "/save FILE", "/log", "/quit"}) {
+        "/save FILE", "/log", "/reasoning", "/quit"}) {
     EXPECT_NE(CommandHelp().find(absl::StrCat(name, " ")), std::string::npos)
         << name;
   }

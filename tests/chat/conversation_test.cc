@@ -37,6 +37,18 @@ TEST(Conversation, MessagesAreInOrder) {
             R"({"role":"assistant","content":"hi"}])");
 }
 
+TEST(Conversation, ReasoningGoesWithItsAnswer) {
+  Conversation conversation;
+  conversation.Ask("hello");
+  conversation.Answer("hi", "greet");
+  EXPECT_EQ(conversation.Messages()[1].dump(),
+            R"({"role":"assistant","content":"hi",)"
+            R"("reasoning_content":"greet"})");
+  conversation.Reopen();
+  conversation.Answer("hello");
+  EXPECT_FALSE(conversation.Messages()[1].contains("reasoning_content"));
+}
+
 TEST(Conversation, WhatFitsIsSentWhole) {
   Conversation conversation = ThreeTurns();
   EXPECT_EQ(*conversation.Trim(80, Tokens), 80);

@@ -10,6 +10,7 @@ namespace weft {
 namespace {
 
 const char kEncoder[] = "tests/data/golden/arch/bert.gguf";
+const char kRanker[] = "tests/data/golden/embeddings/bert-classifier.gguf";
 const char kExperts[] = "tests/data/golden/arch/qwen2moe.gguf";
 constexpr size_t kWidth = 64;
 
@@ -56,9 +57,43 @@ TEST(Encoder, CommandsThatGenerateRefuseIt) {
   for (int i = 0; i < 128; ++i) tokens += ",5";
   ExpectError(Weft({"eval", kEncoder, "--tokens", tokens}), 1);
   const std::string file = TemporaryPath("none.f32");
-  ExpectError(Weft({"eval", kExperts, "--tokens", "1,2", "--embedding", file}),
-              1);
+  for (const char* flag : {"--score", "--embedding"}) {
+    ExpectError(
+        Weft({"eval", flag == std::string("--score") ? kEncoder : kRanker,
+              "--tokens", "1,2", flag, file}),
+        1);
+  }
+  ExpectError(Weft({"eval", kEncoder, "--tokens", "1,2", "--hidden", file,
+                    "--logits", file}),
+              2);
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(Encoder, EvalWritesScoresAndWhatTheyAreOf) {
+  const std::string file = TemporaryPath("scores.f32");
+  const nlohmann::json json = WeftJson(
+      {"eval", kRanker, "--tokens", "2,7,8,3", "--score", file, "--json"});
+  EXPECT_EQ(json["labels"], nlohmann::json({"no", "maybe", "yes"}));
+  EXPECT_EQ(json["scores"].get<std::vector<float>>(), Floats(file));
+  // A plan gives the same.
+  const std::string plan = TemporaryPath("ranker.weft");
+  WeftOut({"compile", kRanker, "-o", plan});
+  const std::string again = TemporaryPath("again.f32");
+  WeftOut({"eval", plan, "--tokens", "2,7,8,3", "--score", again});
+  EXPECT_EQ(Floats(again), Floats(file));
+  ExpectError(Weft({"eval", plan, "--tokens", "2,7,8,3", "--hidden", again}),
+              1);
+}
+
+// The last token's, where the file does not say.
+TEST(Decoder, EvalWritesVectors) {
+  const std::string hidden = TemporaryPath("hidden.f32");
+  const std::string embedding = TemporaryPath("embedding.f32");
+  WeftOut({"eval", kExperts, "--tokens", "1,2,3", "--hidden", hidden,
+           "--embedding", embedding});
+  const std::vector<float> rows = Floats(hidden), last = Floats(embedding);
+  ASSERT_EQ(rows.size(), 3 * last.size());
+  EXPECT_EQ(std::vector<float>(rows.end() - last.size(), rows.end()), last);
 }
 
 TEST(Encoder, BenchMeasuresWhatThereIs) {

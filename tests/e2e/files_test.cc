@@ -264,6 +264,18 @@ TEST(Synth, ABadShapeFileIsAFailure) {
               1);
 }
 
+TEST(Bench, RecurrentStatesGoOnBehindADepth) {
+  const std::string model = "tests/data/golden/recurrent/qwen35-head64.gguf";
+  std::vector<std::string> arguments = {
+      "bench",     model, "--prompt", "8", "--generate", "4", "--depth", "20",
+      "--context", "32",  "--repeat", "2", "--json"};
+  const nlohmann::json json = WeftJson(arguments);
+  EXPECT_GT(json["decode_tokens_per_second"]["min"], 0);
+  // A run more would not fit.
+  arguments[11] = "3";
+  ExpectError(Weft(arguments), 2);
+}
+
 TEST(Bench, JsonHasTheKeysOfTheContract) {
   for (const auto& [batch, depth] : {std::pair("1", "0"), {"3", "70"}}) {
     const nlohmann::json json = WeftJson(

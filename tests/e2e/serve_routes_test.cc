@@ -627,6 +627,53 @@ TEST(RoutesTest, SlotsAreSavedAndRestored) {
       400);
 }
 
+// Distances of vectors would look like an answer.
+TEST(RoutesTest, OnlyRerankersRank) {
+  for (const char* model : {"tests/data/golden/arch/bert.gguf",
+                            "tests/data/malformed/00-valid.gguf"}) {
+    const Server server({model});
+    for (const char* path : {"/v1/rerank", "/rerank"}) {
+      const Answer answer =
+          Post(server, path, R"({"query": "a", "documents": ["b", "c"]})");
+      EXPECT_EQ(answer.status, 400);
+      EXPECT_TRUE(absl::StrContains(answer.text, "is no reranker"));
+    }
+  }
+}
+
+TEST(RoutesTest, DocumentsAreRanked) {
+  const Server server({"tests/data/golden/embeddings/bert-reranker.gguf"});
+  const json documents = {"the first", "a", "of other things"};
+  const json ranked =
+      Post(server, "/v1/rerank",
+           json{{"query", "the other"}, {"documents", documents}}.dump())
+          .json["results"];
+  ASSERT_EQ(ranked.size(), 3u);
+  for (size_t i = 1; i < ranked.size(); ++i) {
+    EXPECT_GE(ranked[i - 1]["relevance_score"], ranked[i]["relevance_score"]);
+    EXPECT_NE(ranked[i - 1]["index"], ranked[i]["index"]);
+  }
+  const json first = Post(server, "/rerank",
+                          json{{"query", "the other"},
+                               {"documents", documents},
+                               {"return_documents", true},
+                               {"top_n", 1}}
+                              .dump())
+                         .json["results"];
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0]["index"], ranked[0]["index"]);
+  EXPECT_EQ(first[0]["document"]["text"],
+            documents[ranked[0]["index"].get<int>()]);
+  const json texts =
+      Post(server, "/rerank",
+           json{{"query", "the other"}, {"texts", documents}}.dump())
+          .json;
+  EXPECT_EQ(texts[0]["score"], ranked[0]["relevance_score"]);
+  EXPECT_EQ(
+      Post(server, "/rerank", R"({"query": "a", "documents": []})").status,
+      400);
+}
+
 TEST(RoutesTest, KeysMayComeAsXApiKey) {
   const std::string keys = TemporaryPath("route-keys");
   WriteTextFile(keys, "secret\n");

@@ -851,6 +851,19 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   std::memcpy(&first, decoded.data(), sizeof(first));
   EXPECT_NEAR(first, mean[0] / std::sqrt(squares), 1e-6);
 
+  // Cut, and of length 1 again.
+  const json cut = embed(R"("input": "the other", "dimensions": 5)").json;
+  ASSERT_EQ(cut["data"][0]["embedding"].size(), 5u) << cut;
+  double of_five = 0;
+  for (int i = 0; i < 5; ++i) of_five += double{mean[i]} * mean[i];
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_NEAR(cut["data"][0]["embedding"][i], mean[i] / std::sqrt(of_five),
+                1e-6);
+  }
+  ExpectError(embed(absl::StrCat(R"("input": "a", "dimensions": )",
+                                 mean.size() + 1)),
+              400, "dimensions");
+
   std::string many = "2";
   for (int i = 0; i < 128; ++i) many += ",5";
   const Answer full = embed(absl::StrCat(R"("input": [)", many, "]"));
@@ -872,7 +885,6 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
       embed(absl::StrCat(R"("input": "the", "dimensions": )", mean.size()))
           .status,
       200);
-  ExpectError(embed(R"("input": "the", "dimensions": 3)"), 400, "dimensions");
   ExpectError(Post(server, kCompletions, R"({"prompt": "a"})"), 400, "");
   ExpectError(Post(server, kChat,
                    R"({"messages": [{"role": "user", "content": "a"}]})"),

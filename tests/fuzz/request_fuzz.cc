@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "serve/api_error.h"
 #include "serve/json_fields.h"
 #include "serve/openai_request.h"
-#include "serve/tool_calls.h"
+#include "text/answer/reader.h"
 
 namespace {
 
@@ -23,16 +25,33 @@ void Check(const absl::Status& status) {
   }
 }
 
-void CheckToolCalls(weft::ToolCustom custom, absl::string_view text) {
-  const auto tools = nlohmann::ordered_json::parse(
+std::string Read(const weft::answer::CallForm& form, absl::string_view text,
+                 size_t step) {
+  weft::answer::AnswerForms forms = weft::answer::PlainForms();
+  forms.call = form;
+  weft::answer::ReaderOptions options;
+  options.tools = nlohmann::ordered_json::parse(
       R"([{"function": {"name": "f"}}, {"function": {"name": "g"}}])");
-  weft::ToolCallReader whole(custom, tools, "x"), cut(custom, tools, "x");
-  std::string a = whole.Push(text), b;
-  for (size_t i = 0; i < text.size(); i += 3) b += cut.Push(text.substr(i, 3));
-  const weft::ParsedAnswer rest_a = whole.Finish(), rest_b = cut.Finish();
-  if (a + rest_a.content != b + rest_b.content ||
-      rest_a.calls.size() != rest_b.calls.size()) {
-    std::abort();
+  weft::answer::AnswerReader reader(forms, options);
+  std::string told;
+  int last = -1;
+  const auto add = [&](const std::vector<weft::answer::AnswerEvent>& events) {
+    for (const auto& event : events) {
+      if (event.kind != last) told += static_cast<char>('0' + event.kind);
+      last = event.kind;
+      told += event.text;
+    }
+  };
+  for (size_t i = 0; i < text.size(); i += step) {
+    add(reader.Push(text.substr(i, step)));
+  }
+  add(reader.Finish(false));
+  return told;
+}
+
+void CheckAnswers(absl::string_view text) {
+  for (const weft::answer::CallForm& form : weft::answer::CallForms()) {
+    if (Read(form, text, text.size() + 1) != Read(form, text, 3)) std::abort();
   }
 }
 
@@ -46,7 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check(weft::ParseEmbeddingsRequest(body, {}).status());
   Check(weft::ParseTokenizeRequest(body).status());
   Check(weft::ParseDetokenizeRequest(body).status());
-  CheckToolCalls(weft::ToolCustom::kTagged, body);
-  CheckToolCalls(weft::ToolCustom::kBare, body);
+  CheckAnswers(body);
   return 0;
 }

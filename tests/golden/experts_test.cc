@@ -300,7 +300,7 @@ TEST(EncoderTest, RefusesWhatItCannotDo) {
   const auto decoder = Load(Model("mixtral-moe").path(), ExactCache());
   ASSERT_NE(decoder, nullptr);
   EXPECT_THAT(std::string(decoder->Embed({1, 2}).status().message()),
-              HasSubstr("llama is no encoder"));
+              HasSubstr("llama was made to write text"));
 }
 
 TEST(EncoderTest, TokensAreThoseOfTheReference) {

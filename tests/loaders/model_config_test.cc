@@ -798,11 +798,55 @@ TEST(ModelConfig, EncodersLookBothWaysAndHavePooling) {
   EXPECT_EQ(config->pooling, Pooling::kFirst);
   EXPECT_THAT(ErrorOf(read(true, 1)),
               HasSubstr("attention.causal is true, expected false"));
-  EXPECT_THAT(ErrorOf(read(false, 4)), HasSubstr("ranking is not supported"));
+  config = read(false, 4);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->ranks);
+  EXPECT_EQ(config->pooling, Pooling::kFirst);
+  EXPECT_EQ(config->score_count, 1);
   EXPECT_THAT(ErrorOf(read(false, 5)), HasSubstr("expected 0 to 4"));
   config = Read([](GgufWriter*) {}, traits);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->pooling, Pooling::kNone);
+}
+
+TEST(ModelConfig, RankersHaveAScoreForEachLabel) {
+  ModelTraits traits;
+  const auto read = [&](const std::vector<std::string>& labels) {
+    return Read(
+        [&](GgufWriter* writer) {
+          writer->SetUint32("llama.pooling_type", 4);
+          writer->SetStrings("llama.classifier.output_labels", labels);
+        },
+        traits);
+  };
+  EXPECT_THAT(ErrorOf(read({"yes", "no"})),
+              HasSubstr("ranking is not supported"));
+  traits.ranks = true;
+  auto config = read({"yes", "no"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->score_count, 2);
+  EXPECT_EQ(config->labels, (std::vector<std::string>{"yes", "no"}));
+  EXPECT_EQ(config->pooling, Pooling::kLast);
+  EXPECT_THAT(ErrorOf(read({})), HasSubstr("0 labels"));
+}
+
+TEST(ModelConfig, WindowsToBothSidesCountOneSide) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.window_to_both_sides = true;
+  traits.first_sees_all = true;
+  traits.window_period = 2;
+  const auto config = Read(
+      [](GgufWriter* writer) {
+        writer->SetUint32("llama.attention.sliding_window", 11);
+      },
+      traits);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->sliding_window, 6);
+  EXPECT_FALSE(config->Slides(0));
+  for (int64_t block = 1; block < config->block_count; ++block) {
+    EXPECT_EQ(config->Slides(block), block % 2 == 1);
+  }
 }
 
 TEST(ModelConfig, LayerNormArchitecturesHaveTheirOwnEpsilon) {

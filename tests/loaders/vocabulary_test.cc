@@ -198,6 +198,23 @@ TEST(Vocabulary, FileSettingsWin) {
   EXPECT_EQ(vocabulary->chat_template(), "{{ x }}");
 }
 
+TEST(Vocabulary, TemplatesForToolsAndDocumentsBecomeOne) {
+  auto vocabulary = Read("llama", [](GgufWriter* writer) {
+    writer->SetString("tokenizer.chat_template", "plain\n");
+    writer->SetString("tokenizer.chat_template.tool_use", "with tools\n");
+    writer->SetString("tokenizer.chat_template.rag", "with documents");
+  });
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
+  EXPECT_EQ(vocabulary->chat_template(),
+            "{%+ if tools +%}with tools{%+ else +%}{%+ if documents +%}with "
+            "documents{%+ else +%}plain{%+ endif +%}{%+ endif +%}");
+  auto alone = Read("llama", [](GgufWriter* writer) {
+    writer->SetString("tokenizer.chat_template.tool_use", "with tools");
+  });
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->chat_template(), "with tools");
+}
+
 TEST(Vocabulary, FillTokensHaveTwoNames) {
   auto vocabulary = Read("llama", [](GgufWriter* writer) {
     writer->SetUint32("tokenizer.ggml.prefix_token_id", 0);

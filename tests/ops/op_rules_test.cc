@@ -82,6 +82,8 @@ const char* const kLegal[] = {
     "window=4 f32[T,2,S]",
     "%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 temperature=0.1 "
     "temperature_offset=1 temperature_period=8192 f32[T,2,S]",
+    "%9 = attention_scores(%3, %6, %1, %2, %1) alibi=8.0 heads=2 scale=1.0 "
+    "f32[T,2,S]",
     "%9 = softmax(%8) f32[T,4,S]",
     "%9 = attention_values(%8, %7, %1, %2) f32[T,128]",
     "%9 = attention_values(%8, %6, %1, %2) f32[T,128]",
@@ -91,6 +93,7 @@ const char* const kLegal[] = {
     "%9 = transpose_rows($q) begin=0 parts=2 size=32 f16[128,32]",
     "%9 = concat_heads(%3, %4) heads=4 f32[T,72]",
     "%9 = take_rows(%3, %5) f32[R,64]",
+    "%9 = mean_rows(%3, %2, %5) f32[R,64]",
     "%9 = slice(%3) begin=32 size=32 f32[T,32]",
     "%9 = sigmoid(%3) f32[T,64]",
     "%9, %19 = top_k(%3) k=64 normalize=0 i32[T,64], f32[T,64]",
@@ -141,6 +144,8 @@ const char* const kLegal[] = {
     "%9 = silu_gate(%3, %3) f32[T,64]",
     "%9 = gelu_gate(%3, %3) f32[T,64]",
     "%9 = attention(%3, %6, %7, %1, %2) heads=2 scale=1.0 f32[T,64]",
+    "%9 = attention(%3, %6, %7, %1, %2, %1) alibi=8.0 heads=2 scale=1.0 "
+    "window=3 f32[T,64]",
     "%9 = attention(%3, %6, %6, %1, %2) heads=2 scale=1.0 value_dim=20 "
     "f32[T,40]",
     "%9 = rope_kv_write(%6, %3, %1, %2) base=1e4 head_dim=32 rope_dims=32 "
@@ -279,6 +284,15 @@ const Case kWrong[] = {
     {"%9 = attention_scores(%3, %6, %1, %2) heads=2 scale=1.0 "
      "temperature=0.1 temperature_period=0 f32[T,2,S]",
      "attribute temperature_period: is 0, want an integer from 1"},
+    {"%9 = attention_scores(%3, %6, %1, %2) alibi=8.0 heads=2 scale=1.0 "
+     "softcap=2.0 f32[T,2,S]",
+     "attention_scores attribute alibi: does not go with softcap"},
+    {"%9 = attention(%3, %6, %7, %1, %2, $v64) heads=2 scale=1.0 f32[T,64]",
+     "attention operand 5"},
+    {"%9 = attention(%3, %6, %7, %1, %2, %1, $v64) heads=2 scale=1.0 f32[T,64]",
+     "attention operand 6"},
+    {"%9 = mean_rows(%8, %2, %5) f32[R,4]", "mean_rows wants a matrix [T,D]"},
+    {"%9 = mean_rows(%3, %2, %3) f32[R,64]", "mean_rows operand 2"},
     {"%9 = attention_values(%3, %7, %1, %2) f32[T,64]",
      "attention_values: weights are [T,64], want [T,H,S]"},
     {"%9 = attention_values(%8, %3, %1, %2) f32[T,128]",

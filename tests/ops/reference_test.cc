@@ -601,6 +601,51 @@ TEST(ReferenceTest, AttentionMixesValuesByTheSoftmaxOfScores) {
              want);
 }
 
+// Four tokens that see all four, but for a window of two to each side; scores
+// are 0 but for the distance.
+TEST(ReferenceTest, AttentionLooksBothWaysAndLessFarAway) {
+  const auto run = [](const std::string& attributes) {
+    return ReferenceRun(absl::StrCat(R"(
+    %0 = input q f32[T,1]
+    %1 = input k f32[T,1]
+    %2 = input v f32[T,1]
+    %3 = input positions i32[T]
+    %4 = input sequence i32[T]
+    %5 = state keys f32[S,1,1]{keys}
+    %6 = state values f32[S,1,1]{values}
+    %7 = kv_write(%5, %1, %3, %4) f32[S,1,1]{keys}
+    %8 = kv_write(%6, %2, %3, %4) f32[S,1,1]{values}
+    %9 = input last i32[T]
+    output keys = %7
+    output values = %8
+    %10 = attention(%0, %7, %8, %9, %4, %3) )",
+                                     attributes, R"( heads=1 scale=1.0 f32[T,1]
+    output y = %10)"),
+                        {4, 4, 128})
+        .Set<float>("q", {0, 0, 0, 0})
+        .Set<float>("k", {0, 0, 0, 0})
+        .Set<float>("v", {1, 2, 4, 8})
+        .Set<int32_t>("positions", {0, 1, 2, 3})
+        .Set<int32_t>("last", {3, 3, 3, 3})
+        .Set<int32_t>("sequence", {0, 0, 0, 0})
+        .Run("y");
+  };
+  ExpectNear(run(""), {3.75f, 3.75f, 3.75f, 3.75f});
+  ExpectNear(run("window=2"), {1.5f, 7.0f / 3, 14.0f / 3, 6});
+  // One head: a slope of 2^-8, so weights are e^(-d / 256).
+  const auto mean = [](int row) {
+    const double values[] = {1, 2, 4, 8};
+    double sum = 0, all = 0;
+    for (int p = 0; p < 4; ++p) {
+      const double weight = std::exp(-std::abs(p - row) / 256.0);
+      sum += weight * values[p];
+      all += weight;
+    }
+    return static_cast<float>(sum / all);
+  };
+  ExpectNear(run("alibi=8.0"), {mean(0), mean(1), mean(2), mean(3)});
+}
+
 TEST(ReferenceTest, RopeKvWriteIsRopeThenKvWrite) {
   const std::string kSources = R"(
     %0 = input x f32[T,2]
@@ -644,6 +689,21 @@ TEST(ReferenceTest, TakeRowsAndSliceChoose) {
                   .Set<int32_t>("rows", {1})
                   .Run("y"),
               ElementsAre(5, 6));
+}
+
+TEST(ReferenceTest, MeanRowsAreThoseOfTheRowsSequence) {
+  EXPECT_THAT(ReferenceRun(R"(
+    %0 = input x f32[T,2]
+    %1 = input sequence i32[T]
+    %2 = input rows i32[R]
+    %3 = mean_rows(%0, %1, %2) f32[R,2]
+    output y = %3)",
+                           {3, 2, 128})
+                  .Set<float>("x", {1, 2, 3, 4, 5, 8})
+                  .Set<int32_t>("sequence", {1, 0, 1})
+                  .Set<int32_t>("rows", {2, 1})
+                  .Run("y"),
+              ElementsAre(3, 5, 3, 4));
 }
 
 TEST(ReferenceTest, QuantizedRowsRoundToTheLargestOver127) {

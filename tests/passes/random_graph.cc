@@ -331,6 +331,7 @@ class Maker {
     options.scale = 1 / std::sqrt(static_cast<double>(key_dim));
     if (Chance(30)) options.window = 1 + Below(kContext);
     if (Chance(20)) options.softcap = 2;
+    if (options.softcap == 0 && Chance(20)) options.alibi = 8;
     if (Chance(20)) options.chunk = 1 + Below(kContext);
     if (Chance(20)) {
       options.temperature = 0.3;
@@ -338,7 +339,8 @@ class Maker {
     }
     Named();
     const ValueId scores =
-        build_.AttentionScores(q, keys, positions_, sequence_, options);
+        build_.AttentionScores(q, keys, positions_, sequence_, options,
+                               Chance(20) ? positions_ : kNone);
     Named();
     const ValueId probabilities =
         build_.Softmax(scores, Chance(20) ? Vector(heads) : kNone);

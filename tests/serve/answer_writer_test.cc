@@ -19,14 +19,20 @@ class AnswerWriterTest : public testing::Test {
  protected:
   AnswerWriterTest() : tokenizer_(*Tokenizer::Create(SpmVocabulary())) {}
 
-  AnswerWriter Make(AnswerKind kind, ToolCustom custom = ToolCustom::kNone,
+  AnswerWriter Make(AnswerKind kind, const char* form = nullptr,
                     std::vector<std::string> echoes = {}) {
     const json tools =
         json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
-    std::vector<ToolCallReader> readers;
-    readers.emplace_back(custom, tools, "a");
-    readers.emplace_back(custom, tools, "b");
-    return AnswerWriter(kind, {"id-1", 5, "model"}, fields_, tokenizer_.get(),
+    std::vector<answer::AnswerReader> readers;
+    for (const char* id : {"a", "b"}) {
+      answer::ReaderOptions options;
+      options.tools = tools;
+      options.id = id;
+      readers.emplace_back(
+          form == nullptr ? answer::PlainForms() : answer::NamedForms(form),
+          std::move(options));
+    }
+    return AnswerWriter(kind, {"id-1", 5, "model", {}}, fields_, tokenizer_.get(),
                         std::move(readers), std::move(echoes));
   }
 
@@ -118,7 +124,7 @@ TEST_F(AnswerWriterTest, AStreamedChat) {
 TEST_F(AnswerWriterTest, CallsOfTools) {
   const std::string call =
       R"(<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>)";
-  AnswerWriter whole = Make(AnswerKind::kChat, ToolCustom::kTagged);
+  AnswerWriter whole = Make(AnswerKind::kChat, "hermes");
   whole.Add(0, Text(call));
   whole.Add(0, End(FinishReason::kEndOfText));
   const json choice = Whole(whole)["choices"][0];
@@ -129,15 +135,53 @@ TEST_F(AnswerWriterTest, CallsOfTools) {
   EXPECT_EQ(choice["message"]["tool_calls"][0]["type"], "function");
   EXPECT_FALSE(choice["message"]["tool_calls"][0].contains("index"));
 
-  AnswerWriter stream = Make(AnswerKind::kChat, ToolCustom::kTagged);
+  AnswerWriter stream = Make(AnswerKind::kChat, "hermes");
   std::string parts = stream.Part(0, Text("so <tool"));
   parts += stream.Part(0, Text(call.substr(5)));
   parts += stream.Part(0, End(FinishReason::kEndOfText));
   const std::vector<json> events = Parse(parts);
-  ASSERT_EQ(events.size(), 4u);
-  EXPECT_EQ(events[1]["choices"][0]["delta"]["content"], "so ");
-  EXPECT_EQ(events[2]["choices"][0]["delta"]["tool_calls"][0]["index"], 0);
-  EXPECT_EQ(events[3]["choices"][0]["finish_reason"], "tool_calls");
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[1]["choices"][0]["delta"]["content"], "so");
+  const json begin = events[2]["choices"][0]["delta"]["tool_calls"][0];
+  EXPECT_EQ(begin["index"], 0);
+  EXPECT_EQ(begin["id"].get<std::string>().size(), 9u);
+  EXPECT_EQ(begin["function"].dump(), R"({"name":"f","arguments":""})");
+  EXPECT_EQ(events[3]["choices"][0]["delta"].dump(),
+            R"({"tool_calls":[{"index":0,"function":)"
+            R"({"arguments":"{\"x\": 1}"}}]})");
+  EXPECT_EQ(events[4]["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(AnswerWriterTest, Reasoning) {
+  AnswerWriter whole = Make(AnswerKind::kChat, "hermes");
+  whole.Add(0, Text("<think>\nHm.\n</think>\n\nYes."));
+  whole.Add(0, End(FinishReason::kEndOfText));
+  const json message = Whole(whole)["choices"][0]["message"];
+  EXPECT_EQ(message["reasoning_content"], "Hm.");
+  EXPECT_EQ(message["content"], "Yes.");
+
+  AnswerWriter stream = Make(AnswerKind::kChat, "hermes");
+  std::string parts = stream.Part(0, Text("<think>Hm"));
+  parts += stream.Part(0, Text(".</think>Yes."));
+  parts += stream.Part(0, End(FinishReason::kEndOfText));
+  const std::vector<json> events = Parse(parts);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(events[1]["choices"][0]["delta"].dump(),
+            R"({"reasoning_content":"Hm"})");
+  EXPECT_EQ(events[2]["choices"][0]["delta"].dump(),
+            R"({"reasoning_content":"."})");
+  EXPECT_EQ(events[3]["choices"][0]["delta"].dump(), R"({"content":"Yes."})");
+}
+
+TEST_F(AnswerWriterTest, ACallThatWasCutIsAPartialCall) {
+  AnswerWriter writer = Make(AnswerKind::kChat, "hermes");
+  writer.Add(0, Text(R"(<tool_call>{"name": "f", "arguments": {"x": 1)"));
+  writer.Add(0, End(FinishReason::kLength));
+  const json choice = Whole(writer)["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"],
+            "{\"x\": 1");
 }
 
 TEST_F(AnswerWriterTest, LogprobsOfCompletions) {
@@ -188,7 +232,7 @@ TEST_F(AnswerWriterTest, WholeLogprobsAreThoseOfTheStream) {
 TEST_F(AnswerWriterTest, OffsetsBeginBehindTheEcho) {
   fields_.top_logprobs = 0;
   AnswerWriter writer =
-      Make(AnswerKind::kCompletion, ToolCustom::kNone, {"\xc3\xa9\xc3\xa9"});
+      Make(AnswerKind::kCompletion, nullptr, {"\xc3\xa9\xc3\xa9"});
   writer.Add(0, Text("llo", {{290, -3, {}}}));
   const json choice = Whole(writer)["choices"][0];
   EXPECT_EQ(choice["text"], "\xc3\xa9\xc3\xa9llo");
@@ -203,8 +247,7 @@ TEST_F(AnswerWriterTest, AnEchoHasTheLogprobsOfItsPrompt) {
   first.prompt = {{1, 0, {}}, {290, -1, {{290, -1}}}};
   Event second = Text("llo", {{290, -3, {{290, -3}}}});
   second.prompt = {{290, -2, {{2, -1}}}};
-  AnswerWriter whole =
-      Make(AnswerKind::kCompletion, ToolCustom::kNone, {"llollo"});
+  AnswerWriter whole = Make(AnswerKind::kCompletion, nullptr, {"llollo"});
   whole.Add(0, first);
   whole.Add(0, second);
   whole.Add(0, End(FinishReason::kLength));
@@ -238,8 +281,7 @@ TEST_F(AnswerWriterTest, LogprobsOfChats) {
 }
 
 TEST_F(AnswerWriterTest, AStreamedCompletionBeginsWithItsEcho) {
-  AnswerWriter writer =
-      Make(AnswerKind::kCompletion, ToolCustom::kNone, {"say: ", ""});
+  AnswerWriter writer = Make(AnswerKind::kCompletion, nullptr, {"say: ", ""});
   std::string stream = writer.Part(0, Text("a"));
   stream += writer.Part(1, Text(""));
   stream += writer.Part(0, End(FinishReason::kLength, "b"));

@@ -280,6 +280,46 @@ TEST(ChatRequestTest, MessagesArriveAsTemplatesWantThem) {
   EXPECT_EQ(request->generation.max_tokens, -1);
 }
 
+TEST(ChatRequestTest, ReasoningGoesBackAndItsFieldsReachTheTemplate) {
+  const auto request = ParseChatCompletionRequest(
+      R"({"messages": [
+            {"role": "assistant", "content": "a", "reasoning_content": "r"},
+            {"role": "assistant", "content": "b", "reasoning": "s"},
+            {"role": "user", "content": "c", "reasoning_content": "t"}],
+          "reasoning_effort": "none", "reasoning_format": "none",
+          "chat_template_kwargs": {"thinking": true}})",
+      {});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->messages[0]["reasoning_content"], "r");
+  EXPECT_EQ(request->messages[1]["reasoning_content"], "s");
+  EXPECT_FALSE(request->messages[2].contains("reasoning_content"));
+  EXPECT_EQ(request->variables.dump(),
+            R"({"thinking":true,"reasoning_effort":"none",)"
+            R"("enable_thinking":false})");
+  EXPECT_FALSE(request->separate_reasoning);
+  const auto usual = Chat(R"("reasoning_effort": "high")");
+  EXPECT_EQ(usual->variables.dump(), R"({"reasoning_effort":"high"})");
+  EXPECT_TRUE(usual->separate_reasoning);
+  ExpectFieldError(Chat(R"("reasoning_format": "all")").status(),
+                   "reasoning_format");
+  ExpectFieldError(Chat(R"("reasoning_effort": 3)").status(),
+                   "reasoning_effort");
+}
+
+TEST(ChatRequestTest, ArgumentsOfEarlierCallsAreTextOrAnObject) {
+  for (const char* arguments : {R"("{\"a\": 1}")", R"({"a": 1})"}) {
+    const auto request = ParseChatCompletionRequest(
+        absl::StrCat(R"({"messages": [{"role": "assistant", "tool_calls":
+            [{"function": {"name": "f", "arguments": )",
+                     arguments, "}}]}]}"),
+        {});
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(
+        request->messages[0]["tool_calls"][0]["function"]["arguments"].dump(),
+        R"({"a":1})");
+  }
+}
+
 TEST(ChatRequestTest, LogprobsAreABooleanAndANumber) {
   EXPECT_FALSE(Chat("")->generation.top_logprobs.has_value());
   EXPECT_EQ(Chat(R"("logprobs": true)")->generation.top_logprobs, 0);
@@ -461,9 +501,17 @@ TEST(OtherRequestsTest, TokensAndEmbeddings) {
       ParseEmbeddingsRequest(R"({"input": "a", "encoding_format": "x"})", {})
           .status(),
       "encoding_format");
-  ExpectFieldError(
-      ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 0})", {}).status(),
-      "dimensions");
+  EXPECT_FALSE(inputs->dimensions.has_value());
+  EXPECT_EQ(ParseEmbeddingsRequest(R"({"input": "a", "dimensions": 5})", {})
+                ->dimensions,
+            5);
+  for (const char* bad : {"0", "-1", "1.5", "\"5\""}) {
+    ExpectFieldError(
+        ParseEmbeddingsRequest(
+            absl::StrCat(R"({"input": "a", "dimensions": )", bad, "}"), {})
+            .status(),
+        "dimensions");
+  }
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+
 namespace weft::answer {
 namespace {
 
@@ -316,6 +319,14 @@ std::vector<std::string> AnswerForms::Markers() const {
        call->parameter_open, call->key_close, call->attributes_close,
        call->value_open, call->value_close, call->quote});
   return markers;
+}
+
+std::string OpenReasoning(const AnswerForms& forms, absl::string_view prompt) {
+  prompt = absl::StripTrailingAsciiWhitespace(prompt);
+  for (const ReasoningForm& form : forms.reasoning) {
+    if (absl::EndsWith(prompt, form.open)) return form.close;
+  }
+  return "";
 }
 
 AnswerForms PlainForms() {

@@ -89,6 +89,9 @@ struct AnswerForms {
   std::vector<std::string> Markers() const;
 };
 
+// What closes the reasoning that the prompt has opened; empty: it has not.
+std::string OpenReasoning(const AnswerForms& forms, absl::string_view prompt);
+
 // Reasoning as <think>, no calls.
 AnswerForms PlainForms();
 // The row of this name, which must be there, and reasoning as <think>.

@@ -34,6 +34,7 @@ class Writer {
     return true;
   }
   bool done() const { return scan_ == Scan::kDone; }
+  bool in_string() const { return scanner_.in_string(); }
   size_t depth() const { return scanner_.depth(); }
 
  private:
@@ -189,8 +190,14 @@ class Braces : public ArgumentReader {
     for (*used = 0; *used < text.size();) {
       bool good = true;
       const absl::string_view rest = text.substr(*used);
-      const size_t now = in_string_ ? StringPart(rest, at_end, &good, json)
-                                    : Part(rest, at_end, &good, json);
+      size_t now = 1;
+      if (in_string_) {
+        now = StringPart(rest, at_end, &good, json);
+      } else if (writer_.in_string()) {
+        good = writer_.Put(rest.substr(0, 1), json);
+      } else {
+        now = Part(rest, at_end, &good, json);
+      }
       if (!good) return Scan::kBad;
       if (now == 0) return at_end ? Scan::kBad : Scan::kMore;
       *used += now;
@@ -224,6 +231,11 @@ class Braces : public ArgumentReader {
       wants_key_ = false;
       *good = writer_.Put("\"", json);
       return quote_.size();
+    }
+    if (c == '"') {  // as JSON has it
+      wants_key_ = false;
+      *good = writer_.Put("\"", json);
+      return 1;
     }
     const bool opens = c == '{' || c == '[';
     const bool closes = c == '}' || c == ']';

@@ -85,16 +85,14 @@ AnswerReader::AnswerReader(AnswerForms forms, ReaderOptions options)
       if (!around.empty()) markers_.push_back(around);
     }
   }
-  const absl::string_view prompt =
-      absl::StripTrailingAsciiWhitespace(options_.prompt);
-  for (const ReasoningForm& form : forms_.reasoning) {
-    if (!absl::EndsWith(prompt, form.open)) continue;
-    BeginReasoning({form.close});
+  std::string close = OpenReasoning(forms_, options_.prompt);
+  if (!close.empty()) {
+    BeginReasoning({std::move(close)});
     return;
   }
   if (!ReadsCalls() || forms_.harmony()) return;
   const std::string& open = forms_.call->call_open;
-  if (!open.empty() && absl::EndsWith(prompt, open)) {
+  if (!open.empty() && absl::EndsWith(options_.prompt, open)) {
     opened_ = true;
     state_ = State::kHead;
   }
@@ -385,19 +383,21 @@ bool AnswerReader::Between() {
     waits |= match == Match::kMore;
     return match == Match::kYes;
   };
+  // A marker that opens may begin like one that closes.
+  bool call = false;
+  for (size_t i = 0; i < call_markers_; ++i) call |= begins(markers_[i]);
+  if (!call && waits && !at_end_) return false;
   for (const std::string& close : closes_) {
-    if (!begins(close)) continue;
+    if (call || !begins(close)) continue;
     closed_ = true;
     Take(at + close.size());
     return true;
   }
-  if (begins(form.section_close)) {
+  if (!call && begins(form.section_close)) {
     Take(at + form.section_close.size());
     state_ = State::kContent;
     return true;
   }
-  bool call = false;
-  for (size_t i = 0; i < call_markers_; ++i) call |= begins(markers_[i]);
   const bool listed = listed_ && !closed_ && !rest.empty();
   opened_ = !call && listed &&
             (form.body == CallBody::kPython

@@ -24,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxCount = 10000;
+constexpr size_t kMaxRules = 20000;  // of which many may be left out
 constexpr size_t kMaxStates = 3000;  // of one list or object that counts
 constexpr size_t kAnyOrder = 5;      // properties
 constexpr size_t kMaxValues = 60;    // of a list without repetitions
@@ -65,9 +66,17 @@ class Converter {
   }
 
   std::string NewRule(Term term) {
+    CheckSize();
     std::string name = absl::StrCat("part-", ++parts_);
     syntax_.rules.push_back({name, std::move(term)});
     return name;
+  }
+
+  // What is made is bounded before it is compiled (rule_properties.h).
+  void CheckSize() {
+    if (syntax_.rules.size() > kMaxRules) {
+      goals_.Fail("#", "it is too large: use fewer choices or properties");
+    }
   }
 
   std::string RuleFor(const Goals& goals) {
@@ -81,6 +90,7 @@ class Converter {
   Term OfGoals(const Goals& goals) {
     Term choice = Choice({});
     for (const Alternative& way : goals_.Expand(goals)) {
+      CheckSize();
       AddWay(way, &choice);
       if (!goals_.status().ok()) return choice;
     }

@@ -23,7 +23,7 @@ namespace weft::grammar {
 
 // What is left to be done.
 struct Budget {
-  int64_t work = 20000000;
+  int64_t work = 6000000;
   bool Spend(int64_t units) { return (work -= units) >= 0; }
 };
 absl::Status OverBudget();

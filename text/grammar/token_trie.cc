@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
 namespace weft::grammar {
 
-TokenTrie::TokenTrie(const Tokenizer& tokenizer) {
+TokenTrie::TokenTrie(const Tokenizer& tokenizer,
+                     absl::Span<const int32_t> control) {
   bytes_.resize(tokenizer.vocabulary_size());
   for (int32_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
     if (tokenizer.IsEndOfGeneration(id)) {
@@ -12,11 +16,12 @@ TokenTrie::TokenTrie(const Tokenizer& tokenizer) {
       continue;
     }
     const absl::string_view bytes = tokenizer.TokenToBytes(id);
-    if (tokenizer.IsSpecial(id) || bytes.empty() ||
+    const bool meant = absl::c_linear_search(control, id);
+    if ((tokenizer.IsSpecial(id) && !meant) || bytes.empty() ||
         bytes.size() > kMaxTokenBytes) {
       continue;
     }
-    bytes_[id] = std::string(bytes);
+    bytes_[id] = absl::StrCat(meant ? std::string(1, kControl) : "", bytes);
     order_.push_back(id);
   }
   std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {

@@ -29,7 +29,13 @@ class TokenTrie {
   // Tokens longer than this many bytes are left out: no text needs them.
   static constexpr size_t kMaxTokenBytes = 1024;
 
-  explicit TokenTrie(const Tokenizer& tokenizer);
+  // Stands before the text of a control token that is in the trie: no text has
+  // this byte, so only a literal that is meant for the token matches it.
+  static constexpr char kControl = '\xff';
+
+  // Control tokens are left out but for those of `control`.
+  explicit TokenTrie(const Tokenizer& tokenizer,
+                     absl::Span<const int32_t> control = {});
 
   absl::Span<const Node> nodes() const { return nodes_; }
   absl::Span<const int32_t> TokensAt(const Node& node) const {

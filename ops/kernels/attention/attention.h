@@ -1,11 +1,12 @@
 // Attention over the paged KV cache, fused and as its three primitives.
 //
-// Row t attends to positions 0 .. positions[t] of its sequence, or the last
-// `window` of them, or those of its own chunk:
+// Row t attends to positions 0 .. positions[t] of its sequence, or those less
+// than `window` from its own, or those of its own chunk:
 //   score[p] = scale * sum over d of q[d] * k[p, d]
 //   with a softcap: score[p] = softcap * tanh(score[p] / softcap)
 //   with a temperature: q is multiplied by a number that grows with the row's
 //   position, and rounded, first
+//   with alibi: score[p] -= slope of the head * |p - own position|
 //   with sinks: one more score of each head, in softmax's sum only
 //   y = sum over p of softmax(score)[p] * v[p]
 // Query head h reads KV head h / (heads / kv_heads). Values may be what keys
@@ -43,8 +44,10 @@ struct AttentionArgs {
   int64_t value_dim;  // likewise
   const KvState* keys;
   const KvState* values;
-  const int32_t* positions;  // [rows], >= 0
+  const int32_t* positions;  // [rows], >= 0: the last that a row sees
   const int32_t* sequence;   // [rows]
+  // [rows], >= 0: where a row stands; null: there.
+  const int32_t* own_positions = nullptr;
   float scale;
   float* y;  // [rows, heads * value_dim]; unused by scores
   int64_t y_row_bytes;
@@ -62,6 +65,7 @@ struct AttentionArgs {
   int64_t temperature_period = 1;
   int64_t temperature_offset = 0;
   int64_t chunk = 0;             // 0: all
+  double alibi = 0;              // see AttentionAttributes; 0: none
   const float* sinks = nullptr;  // fused: [heads]
 };
 
@@ -101,9 +105,10 @@ static inline int64_t AttentionScratchBytes(int64_t heads, int64_t kv_heads,
                                             int64_t value_dim) {
   const int64_t rows = AttentionBlockRows(heads, kv_heads) * (heads / kv_heads);
   const int64_t padded = (value_dim + 15) / 16 * 16;
-  // Outputs, one widened page of values, queries, sums, maxima and positions.
+  // Outputs, one widened page of values, queries, sums, maxima, positions seen
+  // and taken, and slopes.
   const int64_t floats =
-      (rows + kPageTokens) * padded + rows * (key_dim + 16 + 2) + 16;
+      (rows + kPageTokens) * padded + rows * (key_dim + 16 + 4) + 16;
   return (floats * 4 + 63) / 64 * 64;
 }
 

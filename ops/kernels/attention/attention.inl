@@ -71,6 +71,7 @@ void ScoresRun(const Run& run) {
       KeyTiles<kType>(rows, run.q + begin * args.key_dim, keys, keys,
                       args.key_dim, args.scale, p);
       if (args.softcap > 0.0f) CapScores(p, rows, 1.0f, args.softcap);
+      if (args.alibi > 0) BiasScores(run, begin, rows, page, 1.0f, p);
       for (int r = 0; r < rows; ++r) {
         const int from = visible.from[r], to = visible.to[r];
         if (from >= to) continue;
@@ -82,7 +83,7 @@ void ScoresRun(const Run& run) {
     for (int r = 0; r < rows; ++r) {
       float* row = ScoreRow(run, begin + r);
       const int64_t position = run.position[begin + r];
-      const int64_t first = WindowBegin(args, position);
+      const int64_t first = WindowBegin(args, run.own[begin + r]);
       for (int64_t i = 0; i < first; ++i) row[i] = -__builtin_inff();
       for (int64_t i = position + 1; i < args.score_columns; ++i) {
         row[i] = -__builtin_inff();

@@ -25,6 +25,7 @@ AttentionArgs ScoresSizesOf(const NodeView& view) {
   args.window = attention.window;
   args.softcap = static_cast<float>(attention.softcap);
   args.chunk = attention.chunk;
+  args.alibi = attention.alibi;
   args.temperature = attention.temperature;
   args.temperature_period = attention.temperature_period;
   args.temperature_offset = attention.temperature_offset;
@@ -87,7 +88,7 @@ class FusedNode : public AttentionNode {
  public:
   FusedNode(const NodeView& view, const AttentionKernel& kernel)
       : AttentionNode(SizesOf(view), kernel),
-        has_sinks_(view.node.inputs.size() > 5) {}
+        operands_(view.node.inputs.size()) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
@@ -102,20 +103,24 @@ class FusedNode : public AttentionNode {
     args->keys = call.inputs[1].state;
     args->values = call.inputs[2].state;
     SetRows(call.inputs + 3, args);
-    if (has_sinks_) {
-      args->sinks = static_cast<const float*>(call.inputs[5].data);
+    if (operands_ > 5) {
+      args->own_positions = static_cast<const int32_t*>(call.inputs[5].data);
+    }
+    if (operands_ > 6) {
+      args->sinks = static_cast<const float*>(call.inputs[6].data);
     }
     SetResult(call.outputs[0], args);
   }
 
  private:
-  const bool has_sinks_;
+  const size_t operands_;
 };
 
 class ScoresNode : public AttentionNode {
  public:
   ScoresNode(const NodeView& view, const AttentionKernel& kernel)
-      : AttentionNode(SizesOf(view), kernel) {}
+      : AttentionNode(SizesOf(view), kernel),
+        has_own_positions_(view.node.inputs.size() > 4) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
     return ScoresSizesOf(view);
@@ -126,8 +131,14 @@ class ScoresNode : public AttentionNode {
     SetQueries(call.inputs[0], args);
     args->keys = call.inputs[1].state;
     SetRows(call.inputs + 2, args);
+    if (has_own_positions_) {
+      args->own_positions = static_cast<const int32_t*>(call.inputs[4].data);
+    }
     SetScores(call.outputs[0], args);
   }
+
+ private:
+  const bool has_own_positions_;
 };
 
 class ValuesNode : public AttentionNode {

@@ -19,7 +19,8 @@ namespace {
 template <class Products>
 void FusedRun(const Run& run) {
   const float cap = run.args->softcap;
-  const float scale = cap > 0.0f ? kLog2E : run.args->scale * kLog2E;
+  const bool scaled = cap > 0.0f || run.args->alibi > 0;
+  const float scale = scaled ? kLog2E : run.args->scale * kLog2E;
   Products::PackQueries(run);
   ClearOutputs(run);
   ClearSums(run);
@@ -36,6 +37,9 @@ void FusedRun(const Run& run) {
       float* maximum = run.maximum + begin;
       products.Scores(begin, rows, scores);
       if (cap > 0.0f) CapScores(scores, rows, run.args->scale, cap);
+      if (run.args->alibi > 0) {
+        BiasScores(run, begin, rows, page, run.args->scale, scores);
+      }
       TileMaxima(scores, rows, visible, maximum, updated);
       Products::Weights(scores, rows, scale, updated, added);
       TileFactors(rows, scale, updated, added, maximum, run.sum + begin * 16,

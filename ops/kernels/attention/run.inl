@@ -20,8 +20,9 @@ struct Run {
   int64_t group;  // heads
   int64_t rows;
   int64_t vectors;  // of one output, rounded up
-  int64_t first;    // of the rows' positions
+  int64_t first;    // of the last positions that rows see
   int64_t last;
+  int64_t last_own;    // of the rows' own positions
   int64_t first_page;  // that at least one row sees
   int64_t pages;       // up to the last that one sees
   // Thread scratch.
@@ -30,7 +31,9 @@ struct Run {
   float* q;           // tile by tile, [key_dim][rows of the tile]
   float* sum;         // [rows][16]
   float* maximum;     // [rows], and 16 more that may be read
-  int32_t* position;  // [rows]
+  int32_t* position;  // [rows], the last that is seen
+  int32_t* own;       // [rows]
+  float* slope;       // [rows], with alibi
 };
 
 WEFT_INLINE int64_t Tiles(const Run& run) {
@@ -47,6 +50,31 @@ WEFT_INLINE int64_t TokenOf(const Run& run, int64_t row) {
 
 WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
   return run.first_head + row % run.group;
+}
+
+// Where a row stands.
+WEFT_INLINE int64_t OwnPosition(const AttentionArgs& args, int64_t token) {
+  return args.own_positions != nullptr ? args.own_positions[token]
+                                       : args.positions[token];
+}
+
+// The last position that a row sees.
+WEFT_INLINE int64_t LastSeen(const AttentionArgs& args, int64_t token) {
+  const int64_t last = args.positions[token];
+  if (args.own_positions == nullptr || args.window == 0) return last;
+  const int64_t ahead = args.own_positions[token] + args.window - 1;
+  return ahead < last ? ahead : last;
+}
+
+// See AttentionAttributes::alibi.
+WEFT_INLINE float AlibiSlope(const AttentionArgs& args, int64_t head) {
+  int64_t power = 1;
+  while (power * 2 <= args.heads) power *= 2;
+  const double step = args.alibi / static_cast<double>(power);
+  const double exponent =
+      head < power ? -step * static_cast<double>(head + 1)
+                   : -step / 2 * static_cast<double>(2 * (head - power) + 1);
+  return static_cast<float>(__builtin_exp2(exponent));
 }
 
 // The first position that a row at `position` sees.
@@ -70,13 +98,13 @@ WEFT_INLINE int KeyAt(int64_t position, int64_t page) {
 WEFT_INLINE Visible VisibleKeys(const Run& run, int64_t begin, int rows,
                                 int64_t page) {
   if (run.first + 1 >= (page + 1) * kPageTokens &&
-      WindowBegin(*run.args, run.last) <= page * kPageTokens) {
+      WindowBegin(*run.args, run.last_own) <= page * kPageTokens) {
     return kWholePage;
   }
   Visible visible = {0, kPageTokens, false, {}, {}};
   for (int r = 0; r < rows; ++r) {
     const int64_t position = run.position[begin + r];
-    const int from = KeyAt(WindowBegin(*run.args, position), page);
+    const int from = KeyAt(WindowBegin(*run.args, run.own[begin + r]), page);
     const int to = KeyAt(position + 1, page);
     visible.from[r] = from;
     visible.to[r] = to;
@@ -107,12 +135,17 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t head_begin,
   run.group = head_end - head_begin;
   run.rows = (token_end - token_begin) * run.group;
   run.vectors = (args.value_dim + 15) / 16;
-  run.first = run.last = args.positions[token_begin];
+  run.first = run.last = LastSeen(args, token_begin);
+  int64_t first_own = OwnPosition(args, token_begin);
+  run.last_own = first_own;
   for (int64_t t = token_begin + 1; t < token_end; ++t) {
-    if (args.positions[t] < run.first) run.first = args.positions[t];
-    if (args.positions[t] > run.last) run.last = args.positions[t];
+    const int64_t seen = LastSeen(args, t), own = OwnPosition(args, t);
+    if (seen < run.first) run.first = seen;
+    if (seen > run.last) run.last = seen;
+    if (own < first_own) first_own = own;
+    if (own > run.last_own) run.last_own = own;
   }
-  run.first_page = WindowBegin(args, run.first) / kPageTokens;
+  run.first_page = WindowBegin(args, first_own) / kPageTokens;
   run.pages = run.last / kPageTokens + 1;
   run.out = reinterpret_cast<float*>(scratch);
   run.widened = run.out + run.rows * run.vectors * 16;
@@ -120,8 +153,17 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t head_begin,
   run.sum = run.q + run.rows * args.key_dim;
   run.maximum = run.sum + run.rows * 16;
   run.position = reinterpret_cast<int32_t*>(run.maximum + run.rows + 16);
+  run.own = run.position + run.rows;
+  run.slope = reinterpret_cast<float*>(run.own + run.rows);
   for (int64_t r = 0; r < run.rows; ++r) {
-    run.position[r] = args.positions[TokenOf(run, r)];
+    const int64_t token = TokenOf(run, r);
+    run.position[r] = static_cast<int32_t>(LastSeen(args, token));
+    run.own[r] = static_cast<int32_t>(OwnPosition(args, token));
+  }
+  if (args.alibi > 0) {
+    for (int64_t r = 0; r < run.rows; ++r) {
+      run.slope[r] = AlibiSlope(args, HeadOf(run, r));
+    }
   }
   return run;
 }
@@ -166,7 +208,7 @@ WEFT_INLINE float Temperature(const Run& run, int64_t row) {
   const AttentionArgs& args = *run.args;
   if (args.temperature == 0) return 1.0f;
   const int64_t periods =
-      (run.position[row] + args.temperature_offset) / args.temperature_period;
+      (run.own[row] + args.temperature_offset) / args.temperature_period;
   return static_cast<float>(
       1.0 +
       args.temperature * __builtin_log(1.0 + static_cast<double>(periods)));
@@ -184,6 +226,22 @@ WEFT_INLINE void PackQueries(const Run& run) {
       for (int64_t d = 0; d < args.key_dim; ++d) {
         packed[d * rows + r] = q[d] * factor;
       }
+    }
+  }
+}
+
+// Scores [rows][64] of a page, times scale, become less by the rows' distances.
+WEFT_INLINE void BiasScores(const Run& run, int64_t begin, int rows,
+                            int64_t page, float scale, float* scores) {
+  const I32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  for (int r = 0; r < rows; ++r, scores += kPageTokens) {
+    const F32x16 slope = Splat(-run.slope[begin + r]);
+    const int32_t to_first = static_cast<int32_t>(
+        page * kPageTokens - static_cast<int64_t>(run.own[begin + r]));
+    for (int i = 0; i < kPageTokens; i += 16) {
+      const F32x16 distance = Absolute(ToFloat(lane + (to_first + i)));
+      Store(scores + i,
+            MultiplyAdd(slope, distance, Load(scores + i) * Splat(scale)));
     }
   }
 }

@@ -76,7 +76,7 @@ TEST(EmbeddingRequestsTest, RefusesWhatCannotBe) {
     EXPECT_FALSE(id.ok());
     return std::string(id.status().message());
   };
-  EXPECT_THAT(refusal(MakeRequest({5}, 1)), HasSubstr("bert is an encoder"));
+  EXPECT_THAT(refusal(MakeRequest({5}, 1)), HasSubstr("bert gives vectors"));
   EXPECT_THAT(refusal(Embedding(1, 129)), HasSubstr("129 tokens"));
   EXPECT_THAT(refusal(Embedding(1, 0)), HasSubstr("prompt_tokens"));
   Request two = Embedding(1, 3);

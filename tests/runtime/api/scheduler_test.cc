@@ -90,7 +90,7 @@ TEST(SchedulerTest, RefusesWhatCannotBeRunAndSaysWhy) {
   EXPECT_THAT(refusal([](Request& r) { r.shift_keep = -1; }),
               HasSubstr("shift_keep: -1"));
   EXPECT_THAT(refusal([](Request& r) { r.embed = true; }),
-              HasSubstr("embed: llama is no encoder"));
+              HasSubstr("embed: llama writes text"));
   EXPECT_THAT(refusal([](Request& r) { r.choices = 0; }),
               HasSubstr("choices: 0"));
   EXPECT_THAT(refusal([](Request& r) { r.choices = 1000; }),

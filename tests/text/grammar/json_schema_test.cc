@@ -349,7 +349,16 @@ TEST(JsonSchema, RefusesWithTheReason) {
       {"properties", {{std::string(300000, 'a'), {{"type", "null"}}}}},
       {"additionalProperties", true}};
   EXPECT_THAT(Refusal(FromJsonSchema(long_name)), HasSubstr("too large"));
-  // A bomb of choices is refused as fast.
+  // Bombs of choices are refused as fast.
+  Json many = Json::object(), ways = Json::array();
+  for (int i = 0; i < 1000; ++i) {
+    many[absl::StrCat("property", i)] = {{"type", "null"}};
+  }
+  for (int i = 0; i < 400; ++i) {
+    ways.push_back({{"required", {absl::StrCat("property", i)}}});
+  }
+  EXPECT_THAT(Refusal(FromJsonSchema({{"properties", many}, {"anyOf", ways}})),
+              HasSubstr("too large"));
   Json choices = Json::array();
   for (int i = 0; i < 30; ++i) {
     const Json kinds = Json::array({{{"required", {absl::StrCat("a", i)}}},

@@ -1,0 +1,169 @@
+// What the server makes of what a model writes: reasoning, calls, second turns.
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/scripted_model.h"
+#include "tests/e2e/server.h"
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr char kChat[] = "/v1/chat/completions";
+constexpr char kTools[] = R"("tools": [
+  {"type": "function", "function": {"name": "weather", "parameters":
+    {"type": "object", "properties": {"city": {"enum": ["Bern"]}},
+     "required": ["city"], "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "now"}}])";
+constexpr char kHermes[] =
+    "{%- if tools %}{{ tools | tojson }}{% endif %}"
+    "{%- for m in messages %}[{{ m.role }}]"
+    "{%- if '</x>' in m.content %}!{% endif %}{{ m.content }}"
+    "{%- if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+    "{%- endif %}{%- for c in m.tool_calls or [] %}<tool_call>"
+    "{{ c.function | tojson }}</tool_call>{% endfor %}{% endfor %}<|go|>";
+
+std::string Body(const std::string& rest, const std::string& messages = "") {
+  return absl::StrCat(R"({"temperature": 0, "messages": [)",
+                      R"({"role": "user", "content": "q"})",
+                      messages.empty() ? "" : ",", messages, "]", ", ", rest,
+                      "}");
+}
+
+TEST(Answers, AnAgentsTurnsGoRound) {
+  const Server server({ScriptedModel(
+      "hermes.gguf",
+      "<think>Hm.</think>\n<tool_call>{\"name\": \"weather\", \"arguments\": "
+      "{\"city\": \"Bern\", \"n\": 1.10}}</tool_call>",
+      kHermes)});
+  const Answer first = Post(server, kChat, Body(kTools));
+  ASSERT_EQ(first.status, 200) << first.text;
+  const json choice = first.json["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  json message = choice["message"];
+  EXPECT_EQ(message["content"], nullptr);
+  EXPECT_EQ(message["reasoning_content"], "Hm.");
+  ASSERT_EQ(message["tool_calls"].size(), 1u) << first.text;
+  EXPECT_EQ(message["tool_calls"][0]["function"]["arguments"],
+            R"({"city": "Bern", "n": 1.10})");
+  const json result = {{"role", "tool"},
+                       {"tool_call_id", message["tool_calls"][0]["id"]},
+                       {"content", "3 degrees"}};
+  const std::string turn = absl::StrCat(message.dump(), ",", result.dump());
+  const Answer second = Post(server, kChat, Body(kTools, turn));
+  EXPECT_EQ(second.status, 200) << second.text;
+  const Answer prompt = Post(server, "/apply-template", Body(kTools, turn));
+  const std::string text = prompt.json["prompt"];
+  EXPECT_TRUE(absl::StrContains(text, "<think>Hm.</think>")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "[tool]3 degrees")) << text;
+  // Reasoning that is asked for as content, and a call that is cut.
+  const Answer whole =
+      Post(server, kChat,
+           Body(absl::StrCat(R"("reasoning_format": "none", )", kTools)));
+  EXPECT_EQ(whole.json["choices"][0]["message"]["content"],
+            "<think>Hm.</think>")
+      << whole.text;
+  const Answer cut =
+      Post(server, kChat, Body(absl::StrCat(R"("max_tokens": 36, )", kTools)));
+  const json partial = cut.json["choices"][0];
+  EXPECT_EQ(partial["finish_reason"], "length");
+  EXPECT_EQ(partial["message"]["content"], nullptr) << cut.text;
+  ASSERT_EQ(partial["message"]["tool_calls"].size(), 1u) << cut.text;
+}
+
+TEST(Answers, StreamsTellCallsInParts) {
+  const Server server({ScriptedModel(
+      "stream.gguf",
+      "<think>Hm.</think>Look:\n<tool_call>{\"name\": \"weather\", "
+      "\"arguments\": {\"city\": \"Bern\"}}</tool_call>",
+      kHermes)});
+  const Answer streamed =
+      Post(server, kChat, Body(absl::StrCat(R"("stream": true, )", kTools)));
+  std::string reasoning, content, arguments;
+  int parts = 0;
+  for (const json& event : Events(streamed.text)) {
+    const json& delta = event["choices"][0]["delta"];
+    if (delta.contains("reasoning_content")) {
+      reasoning += delta["reasoning_content"].get<std::string>();
+    }
+    if (delta.contains("content")) {
+      content += delta["content"].get<std::string>();
+    }
+    if (!delta.contains("tool_calls")) continue;
+    const json& call = delta["tool_calls"][0];
+    EXPECT_EQ(call["index"], 0);
+    arguments += call["function"]["arguments"].get<std::string>();
+    ++parts;
+  }
+  EXPECT_EQ(reasoning, "Hm.");
+  EXPECT_EQ(content, "Look:");
+  EXPECT_EQ(arguments, R"({"city": "Bern"})");
+  EXPECT_GT(parts, 3);
+}
+
+TEST(Answers, ControlTokensMarkThem) {
+  const std::vector<std::string> control = {"<|channel|>", "<|start|>",
+                                            "<|message|>", "<|end|>",
+                                            "<|call|>",    "<|return|>"};
+  const Server server({ScriptedModel(
+      "harmony.gguf",
+      "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>"
+      "commentary to=functions.weather json<|message|>{\"city\": \"Bern\"}",
+      "{%- for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}"
+      "{%- for c in m.tool_calls or [] %}<|channel|>commentary to=functions."
+      "{{ c.function.name }} json<|message|>{{ c.function.arguments | tojson }}"
+      "<|call|>{% endfor %}<|end|>{% endfor %}<|start|>assistant<|go|>",
+      control)});
+  const Answer answer = Post(server, kChat, Body(kTools));
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const json message = answer.json["choices"][0]["message"];
+  EXPECT_EQ(message["reasoning_content"], "Hm.") << answer.text;
+  EXPECT_EQ(message["content"], nullptr);
+  ASSERT_TRUE(message.contains("tool_calls")) << answer.text;
+  EXPECT_EQ(message["tool_calls"][0]["function"]["name"], "weather");
+  // Those that are no markers print nothing.
+  EXPECT_FALSE(absl::StrContains(answer.text, "<|end|>"));
+}
+
+TEST(Answers, ForcedCallsHaveTheFormOfTheTemplate) {
+  const Server server({ScriptedModel(
+      "forced.gguf", "[TOOL_CALLS]",
+      "{%- for m in messages %}[{{ m.role }}]{{ m.content }}"
+      "{%- for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function.name }}"
+      "[ARGS]{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}<|go|>",
+      {"[TOOL_CALLS]", "[ARGS]"})});
+  const Answer answer =
+      Post(server, kChat,
+           Body(absl::StrCat(R"("tool_choice": "required", "logprobs": true,)",
+                             R"("max_tokens": 400, )", kTools)));
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  const json choice = answer.json["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls") << answer.text;
+  // The marker is the control token, not its letters.
+  EXPECT_EQ(choice["logprobs"]["content"][0]["token"], "[TOOL_CALLS]");
+}
+
+TEST(Answers, ATemplateThatShowsNoToolsIsWarnedOf) {
+  const Server server(
+      {ScriptedModel("none.gguf", "Hi", "{{ messages[0].content }}<|go|>")});
+  EXPECT_TRUE(absl::StrContains(server.Log(), "it shows no tools"))
+      << server.Log();
+}
+
+TEST(Answers, TheTerminalFoldsReasoning) {
+  const std::string model =
+      ScriptedModel("fold.gguf", "<think>Hm, well.</think>\nYes.",
+                    "{{ messages[0].content }}<|go|>");
+  RunOptions options;
+  options.input = "q\n/reasoning\n";
+  const RunResult result = Weft({"chat", model, "--temperature", "0"}, options);
+  EXPECT_EQ(result.out, "Yes.\n") << result.err;
+  EXPECT_TRUE(absl::StrContains(result.err, "/reasoning shows")) << result.err;
+  EXPECT_TRUE(absl::StrContains(result.err, "Hm, well.")) << result.err;
+}
+
+}  // namespace
+}  // namespace weft
