@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "runtime/generation/constraint_cache.h"
 #include "serve/answer_form.h"
 #include "serve/http_server.h"
 #include "serve/served_model.h"
@@ -49,11 +50,10 @@ std::vector<answer::AnswerReader> ReadersFor(const Job& job,
 
 // The scheduler's request for a prompt of a job which leaves nothing to the
 // server: seed, length, overflow. Errors name the field. What of schemas is
-// not kept is added to `dropped`, if it is given.
-absl::StatusOr<Request> MakeRequest(
-    const ServedModel& model, const Job& job,
-    const std::vector<int32_t>& prompt,
-    std::vector<std::string>* dropped = nullptr);
+// not kept is added to `asker.dropped`, if it is given.
+absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
+                                    const std::vector<int32_t>& prompt,
+                                    const ConstraintAsker& asker = {});
 
 // Returns when the answer is there or, for a stream, has begun: its headers go
 // out at once, and the rest is written while the response is sent. A client

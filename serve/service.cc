@@ -134,7 +134,8 @@ void Service::Health(HttpCall* call) const {
   if (!why.empty()) return call->Answer(HttpError(503, why));
   // Every request would be refused.
   const absl::Status file = model_.engine().CheckFiles();
-  if (!file.ok()) return call->Answer(HttpError(503, file.message()));
+  if (!file.ok())
+    return call->Answer(HttpError(503, std::string(file.message())));
   call->Answer(json{{"status", "ok"}});
 }
 

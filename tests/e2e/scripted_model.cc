@@ -16,20 +16,25 @@
 namespace weft {
 namespace {
 
-// The text as tokens: control tokens, and pieces of which no two are the same.
+// The text as tokens: control tokens, and pieces of which no two are the same
+// unless a control token cuts them short.
 std::vector<std::string> Pieces(const std::string& text,
                                 const std::vector<std::string>& control) {
   std::vector<std::string> pieces;
   std::set<std::string> seen;
-  for (size_t at = 0; at < text.size();) {
-    std::string piece;
+  const auto control_at = [&](size_t at) {
     for (const std::string& token : control) {
-      if (text.compare(at, token.size(), token) == 0) piece = token;
+      if (text.compare(at, token.size(), token) == 0) return token;
     }
+    return std::string();
+  };
+  for (size_t at = 0; at < text.size();) {
+    std::string piece = control_at(at);
     if (piece.empty()) {
       do {
         piece += text[at + piece.size()];
       } while (at + piece.size() < text.size() &&
+               control_at(at + piece.size()).empty() &&
                (piece.size() < 2 || seen.count(piece) > 0 ||
                 // No half characters.
                 (text[at + piece.size()] & 0xc0) == 0x80));
@@ -69,12 +74,19 @@ std::string ScriptedModel(const std::string& file_name, const std::string& text,
   for (const std::string& token : control) add(token, kControl);
   const size_t first_piece = tokens.size();
   std::vector<int32_t> said;
+  // Each has one successor: what is said twice are two tokens.
   for (const std::string& piece : Pieces(text, control)) {
     const auto known = std::find(control.begin(), control.end(), piece);
-    said.push_back(
-        known != control.end()
-            ? static_cast<int32_t>(first_control + (known - control.begin()))
-            : add(absl::StrReplaceAll(piece, {{" ", "\u2581"}}), kNormal));
+    const int32_t id =
+        static_cast<int32_t>(first_control + (known - control.begin()));
+    if (known == control.end()) {
+      said.push_back(
+          add(absl::StrReplaceAll(piece, {{" ", "\u2581"}}), kNormal));
+    } else {
+      said.push_back(std::find(said.begin(), said.end(), id) == said.end()
+                         ? id
+                         : add(piece, kControl));
+    }
   }
   said.push_back(kEnd);
   const int64_t count = static_cast<int64_t>(tokens.size());

@@ -131,7 +131,7 @@ TEST_F(AnswerWriterTest, CallsOfTools) {
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
   EXPECT_EQ(choice["message"]["content"], nullptr);
   EXPECT_EQ(choice["message"]["tool_calls"][0]["function"].dump(),
-            R"({"name":"f","arguments":"{\"x\":1}"})");
+            R"({"name":"f","arguments":"{\"x\": 1}"})");
   EXPECT_EQ(choice["message"]["tool_calls"][0]["type"], "function");
   EXPECT_FALSE(choice["message"]["tool_calls"][0].contains("index"));
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace weft::grammar {
@@ -18,7 +19,7 @@ TokenTrie::TokenTrie(const Tokenizer& tokenizer,
     const absl::string_view bytes = tokenizer.TokenToBytes(id);
     const bool meant = absl::c_linear_search(control, id);
     if ((tokenizer.IsSpecial(id) && !meant) || bytes.empty() ||
-        bytes.size() > kMaxTokenBytes) {
+        bytes.size() > kMaxTokenBytes || absl::StrContains(bytes, kControl)) {
       continue;
     }
     bytes_[id] = absl::StrCat(meant ? std::string(1, kControl) : "", bytes);

@@ -30,7 +30,8 @@ class TokenTrie {
   static constexpr size_t kMaxTokenBytes = 1024;
 
   // Stands before the text of a control token that is in the trie: no text has
-  // this byte, so only a literal that is meant for the token matches it.
+  // this byte, so only a literal that is meant for the token matches it. Other
+  // tokens that have it (of vocabularies with all bytes) are left out.
   static constexpr char kControl = '\xff';
 
   // Control tokens are left out but for those of `control`.

@@ -39,7 +39,9 @@ TEST_F(ConstraintCacheTest, AKindAndATextAreCompiledOnce) {
   int made = 0;
   const auto make = [&]() -> absl::StatusOr<grammar::Syntax> {
     ++made;
-    return grammar::Syntax{{{"root", grammar::Literal("ab")}}};
+    grammar::Syntax syntax;
+    syntax.rules.push_back({"root", grammar::Literal("ab")});
+    return syntax;
   };
   const auto first = cache.Of("kind", "text", make);
   const auto second = cache.Of("kind", "text", make);

@@ -58,6 +58,41 @@ class Writer {
         for (int64_t i = 0; i < times; ++i) Add(term.parts[0], depth + 1);
         break;
       }
+      case Term::kStates:
+        Walk(*term.states);
+        break;
+    }
+  }
+
+  // A shortest way from the first state to one that accepts.
+  void Walk(const std::vector<grammar::CharacterState>& states) {
+    std::vector<std::string> ways(states.size());
+    std::vector<bool> known(states.size());
+    std::vector<int32_t> reached;
+    const auto reach = [&](int32_t state, std::string way) {
+      if (known[state]) return;
+      known[state] = true;
+      ways[state] = std::move(way);
+      reached.push_back(state);
+    };
+    reach(0, "");
+    for (size_t i = 0; i < reached.size(); ++i) {
+      const grammar::CharacterState& state = states[reached[i]];
+      const std::string way = ways[reached[i]];
+      if (state.accepts) {
+        text_ += way;
+        return;
+      }
+      for (const int32_t next : state.empty) reach(next, way);
+      for (const auto& edge : state.edges) {
+        // The first character of ASCII that can be seen.
+        for (const auto& range : edge.on) {
+          const uint32_t sign = std::max<uint32_t>(range.first, ' ');
+          if (sign > range.last || sign > '~') continue;
+          reach(edge.to, way + static_cast<char>(sign));
+          break;
+        }
+      }
     }
   }
 
@@ -108,8 +143,7 @@ void CheckArguments(const Answer::Call& call, const std::string& text) {
   ASSERT_TRUE(arguments.contains("days")) << text;
   EXPECT_TRUE(arguments["days"].is_number_integer()) << text;
   if (arguments.contains("unit")) {
-    EXPECT_TRUE(arguments["unit"] == "celsius" ||
-                arguments["unit"] == "kelvin")
+    EXPECT_TRUE(arguments["unit"] == "celsius" || arguments["unit"] == "kelvin")
         << text;
   }
   if (arguments.contains("exact")) {

@@ -105,30 +105,31 @@ struct Problem {
 
   AttentionArgs Args(RandomMatrix& y, std::vector<float>* scores,
                      int64_t columns) {
-    return {q.data(),
-            q.row_bytes(),
-            rows(),
-            shape.heads,
-            shape.kv_heads,
-            shape.key_dim,
-            shape.value_dim,
-            &keys.state(),
-            &values.state(),
-            positions.data(),
-            sequence.data(),
-            scale,
-            y.data(),
-            y.row_bytes(),
-            scores == nullptr ? nullptr : scores->data(),
-            columns,
-            variant.window,
-            variant.softcap,
-            /*values_are_keys=*/false,
-            variant.temperature,
-            variant.temperature_period,
-            variant.temperature_offset,
-            variant.chunk,
-            variant.sinks ? sinks.data() : nullptr};
+    AttentionArgs args{};
+    args.q = q.data();
+    args.q_row_bytes = q.row_bytes();
+    args.rows = rows();
+    args.heads = shape.heads;
+    args.kv_heads = shape.kv_heads;
+    args.key_dim = shape.key_dim;
+    args.value_dim = shape.value_dim;
+    args.keys = &keys.state();
+    args.values = &values.state();
+    args.positions = positions.data();
+    args.sequence = sequence.data();
+    args.scale = scale;
+    args.y = y.data();
+    args.y_row_bytes = y.row_bytes();
+    args.scores = scores == nullptr ? nullptr : scores->data();
+    args.score_columns = columns;
+    args.window = variant.window;
+    args.softcap = variant.softcap;
+    args.temperature = variant.temperature;
+    args.temperature_period = variant.temperature_period;
+    args.temperature_offset = variant.temperature_offset;
+    args.chunk = variant.chunk;
+    args.sinks = variant.sinks ? sinks.data() : nullptr;
+    return args;
   }
 
   int64_t Items() const {
