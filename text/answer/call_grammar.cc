@@ -50,11 +50,13 @@ void PrefixReferences(const std::string& prefix, Term* term) {
   for (Term& part : term->parts) PrefixReferences(prefix, &part);
 }
 
+// A function without parameters has none, as OpenAI's reference says; not any.
 json ParametersOf(const json& function) {
   const auto found = function.find("parameters");
-  return found != function.end() && found->is_object()
-             ? *found
-             : json{{"type", "object"}};
+  if (found != function.end() && found->is_object()) return *found;
+  return {{"type", "object"},
+          {"properties", json::object()},
+          {"additionalProperties", false}};
 }
 
 class Builder {

@@ -85,27 +85,42 @@ class Writer {
       }
       for (const int32_t next : state.empty) reach(next, way);
       for (const auto& edge : state.edges) {
-        // The first character of ASCII that can be seen.
+        // The first character that can be seen.
         for (const auto& range : edge.on) {
           const uint32_t sign = std::max<uint32_t>(range.first, ' ');
-          if (sign > range.last || sign > '~') continue;
-          reach(edge.to, way + static_cast<char>(sign));
+          if (sign > range.last) continue;
+          reach(edge.to, way + Utf8(sign));
           break;
         }
       }
     }
   }
 
-  char Sign(const Term& term) {
+  static std::string Utf8(uint32_t sign) {
+    std::string bytes;
+    if (sign < 0x80) {
+      bytes += static_cast<char>(sign);
+    } else if (sign < 0x800) {
+      bytes += static_cast<char>(0xC0 | sign >> 6);
+      bytes += static_cast<char>(0x80 | (sign & 0x3F));
+    } else {
+      bytes += static_cast<char>(0xE0 | sign >> 12);
+      bytes += static_cast<char>(0x80 | (sign >> 6 & 0x3F));
+      bytes += static_cast<char>(0x80 | (sign & 0x3F));
+    }
+    return bytes;
+  }
+
+  std::string Sign(const Term& term) {
     for (int tries = 0; tries < 10000; ++tries) {
       const uint32_t sign = ' ' + random_() % 95;
       bool in = false;
       for (const auto& range : term.ranges) {
         in |= range.first <= sign && sign <= range.last;
       }
-      if (in != term.negated) return static_cast<char>(sign);
+      if (in != term.negated) return Utf8(sign);
     }
-    return static_cast<char>(term.ranges[0].first);
+    return Utf8(term.ranges[0].first);
   }
 
   std::map<std::string, const Term*> rules_;
