@@ -23,8 +23,9 @@ Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
   const ModelConfig& c = m.config;
   TopKAttributes choice;
   choice.k = c.expert_used_count;
-  choice.normalize = o.normalize;
-  choice.least_sum = o.normalize ? o.least_sum : 0;
+  // A softmax of the chosen has the sum 1, and their logits are no weights.
+  choice.normalize = o.normalize && o.score != Score::kSoftmaxOfChosen;
+  choice.least_sum = choice.normalize ? o.least_sum : 0;
   if (o.groups_used < o.groups) {
     choice.groups = o.groups;
     choice.groups_used = o.groups_used;
