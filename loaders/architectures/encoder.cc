@@ -84,4 +84,18 @@ void GiveVectors(ModelBuilder& m, ValueId x, TextHead head) {
   m.graph().AddOutput(NameOf(m.gives), head(m, pooled));
 }
 
+void BuildRotatedBert(ModelBuilder& m, FeedForward feed_forward) {
+  const ModelConfig& c = m.config;
+  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
+  ValueId x = EncoderInput(m, /*positions=*/false);
+  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
+    const Heads heads = RotateHeads(m, block, EncoderHeads(m, block, x), rope);
+    const ValueId attended =
+        CachedAttention(m, block, heads, DefaultAttention(c));
+    x = PostNormBlock(m, block, x, attended,
+                      [&](ValueId y) { return feed_forward(m, block, y); });
+  }
+  GiveVectors(m, x);
+}
+
 }  // namespace weft

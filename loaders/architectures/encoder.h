@@ -32,6 +32,12 @@ ValueId PostNormBlock(ModelBuilder& m, int64_t block, ValueId x,
                       ValueId attended,
                       const std::function<ValueId(ValueId)>& feed_forward);
 
+// A network of a block.
+using FeedForward = ValueId (*)(ModelBuilder& m, int64_t block, ValueId x);
+// The whole of BERT with rotation by halves in place of learned positions:
+// input, PostNormBlocks, vectors.
+void BuildRotatedBert(ModelBuilder& m, FeedForward feed_forward);
+
 // ffn_down gelu(ffn_up x), biases where the file has them. GELU is the
 // approximation by tanh, as in other engines that read these files; the
 // published models were trained with the exact one, which differs in the fourth

@@ -9,6 +9,8 @@
 // the 32768 positions that they were first trained on: by 8, in the blocks
 // without a window (transformers, models/gemma3/convert_gemma3_weights.py). A
 // file without a window has none, and one frequency.
+#include "loaders/architectures/gemma3.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -17,33 +19,12 @@
 #include "loaders/architectures/blocks.h"
 
 namespace weft {
-namespace {
 
-constexpr char kLogitCap[] = "final_logit_softcapping";
-constexpr char kLocalBase[] = "rope.freq_base_swa";
-constexpr int64_t kBlocksOf27B = 62;
-
-// A file that says nothing of it: 4B, 12B and 27B.
-bool IsStretchedAsPublished(const ModelConfig& c) {
-  constexpr int64_t kBlocks[] = {34, 48, kBlocksOf27B};
-  return !c.says_rope_scaling && !c.sliding_blocks.empty() &&
-         c.trained_context_length > 32768 &&
-         std::find(std::begin(kBlocks), std::end(kBlocks), c.block_count) !=
-             std::end(kBlocks);
-}
-
-void Build(ModelBuilder& m) {
+ValueId Gemma3Blocks(ModelBuilder& m, const RopeOptions& global,
+                     AttentionOptions attention) {
   const ModelConfig& c = m.config;
-  RopeOptions global = m.RopeOf(RopeStyle::kHalves);
-  if (IsStretchedAsPublished(c)) global.scale = 1.0 / 8;
   RopeOptions local = m.UnscaledRopeOf(RopeStyle::kHalves);
-  local.base = c.Number(kLocalBase);
-  AttentionOptions attention = DefaultAttention(c);
-  if (c.block_count == kBlocksOf27B) {
-    attention.scale = std::sqrt(static_cast<double>(c.head_count) /
-                                static_cast<double>(c.embedding_length));
-  }
-
+  local.base = c.Number(kGemma3LocalBase.name);
   ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
@@ -59,6 +40,34 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual",
                  RmsNorm(m, blk + "post_ffw_norm", fed), x);
   }
+  return x;
+}
+
+namespace {
+
+constexpr char kLogitCap[] = "final_logit_softcapping";
+constexpr int64_t kBlocksOf27B = 62;
+
+// A file that says nothing of it: 4B, 12B and 27B.
+bool IsStretchedAsPublished(const ModelConfig& c) {
+  constexpr int64_t kBlocks[] = {34, 48, kBlocksOf27B};
+  return !c.says_rope_scaling && !c.sliding_blocks.empty() &&
+         c.trained_context_length > 32768 &&
+         std::find(std::begin(kBlocks), std::end(kBlocks), c.block_count) !=
+             std::end(kBlocks);
+}
+
+void Build(ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  RopeOptions global = m.RopeOf(RopeStyle::kHalves);
+  if (IsStretchedAsPublished(c)) global.scale = 1.0 / 8;
+  AttentionOptions attention = DefaultAttention(c);
+  if (c.block_count == kBlocksOf27B) {
+    attention.scale = std::sqrt(static_cast<double>(c.head_count) /
+                                static_cast<double>(c.embedding_length));
+  }
+
+  ValueId x = Gemma3Blocks(m, global, attention);
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
   ValueId logits = Logits(m, x);
   if (c.Number(kLogitCap) > 0) logits = m.Softcap(logits, c.Number(kLogitCap));
@@ -71,7 +80,7 @@ ModelTraits Traits() {
   traits.window_period = 6;
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
-  traits.keys = {{kLogitCap, 0, 1e6, 0}, {kLocalBase, 1, 1e9, 10000}};
+  traits.keys = {{kLogitCap, 0, 1e6, 0}, kGemma3LocalBase};
   return traits;
 }
 

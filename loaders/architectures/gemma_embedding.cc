@@ -1,15 +1,13 @@
 // EmbeddingGemma (Vera et al. 2025, arXiv:2509.20354): Gemma 3 that looks in
 // both directions, with windows half of which lie to each side, and two
 // products behind the mean, without biases or activations.
-#include <cmath>
-
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/encoder.h"
+#include "loaders/architectures/gemma3.h"
 
 namespace weft {
 namespace {
 
-constexpr char kLocalBase[] = "rope.freq_base_swa";
 constexpr char kFirstIn[] = "dense_2_feat_in";
 constexpr char kFirstOut[] = "dense_2_feat_out";
 constexpr char kSecondIn[] = "dense_3_feat_in";
@@ -26,27 +24,8 @@ ValueId Head(ModelBuilder& m, ValueId pooled) {
 }
 
 void Build(ModelBuilder& m) {
-  const ModelConfig& c = m.config;
   const RopeOptions global = m.RopeOf(RopeStyle::kHalves);
-  RopeOptions local = m.UnscaledRopeOf(RopeStyle::kHalves);
-  local.base = c.Number(kLocalBase);
-  AttentionOptions attention = DefaultAttention(c);
-
-  ValueId x = m.Scale(EmbedTokens(m), std::sqrt(c.embedding_length));
-  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const std::string blk = BlockPrefix(block);
-    attention.window = c.WindowOf(block);
-    Heads heads = SeparateHeads(m, block, RmsNorm(m, blk + "attn_norm", x));
-    heads = RotateHeads(m, block, NormHeads(m, block, heads),
-                        c.Slides(block) ? local : global);
-    const ValueId attended = CachedAttention(m, block, heads, attention);
-    x = Residual(m, blk + "attn_residual",
-                 RmsNorm(m, blk + "post_attention_norm", attended), x);
-    const ValueId fed = GatedFeedForward(
-        m, block, RmsNorm(m, blk + "ffn_norm", x), Activation::kGeluTanh);
-    x = Residual(m, blk + "ffn_residual",
-                 RmsNorm(m, blk + "post_ffw_norm", fed), x);
-  }
+  const ValueId x = Gemma3Blocks(m, global, DefaultAttention(m.config));
   GiveVectors(m, RmsNorm(m, "output_norm", x), Head);
 }
 
@@ -60,7 +39,7 @@ ModelTraits Traits() {
   traits.window_period = 6;
   traits.window_to_both_sides = true;
   constexpr double kMost = 1 << 24;
-  traits.keys = {{kLocalBase, 1, 1e9, 10000},
+  traits.keys = {kGemma3LocalBase,
                  {kFirstIn, 1, kMost, 1},
                  {kFirstOut, 1, kMost, 1},
                  {kSecondIn, 1, kMost, 1},

@@ -66,19 +66,7 @@ void BuildV2(ModelBuilder& m) {
   GiveVectors(m, x);
 }
 
-void BuildV3(ModelBuilder& m) {
-  const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  ValueId x = EncoderInput(m, /*positions=*/false);
-  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const Heads heads = RotateHeads(m, block, EncoderHeads(m, block, x), rope);
-    const ValueId attended =
-        CachedAttention(m, block, heads, DefaultAttention(c));
-    x = PostNormBlock(m, block, x, attended,
-                      [&](ValueId y) { return GeluFeedForward(m, block, y); });
-  }
-  GiveVectors(m, x);
-}
+void BuildV3(ModelBuilder& m) { BuildRotatedBert(m, GeluFeedForward); }
 
 ModelTraits TraitsV3() {
   ModelTraits traits = EncoderTraits();

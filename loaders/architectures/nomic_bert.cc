@@ -15,21 +15,6 @@ namespace {
 
 constexpr char kEvery[] = "moe_every_n_layers";
 
-void Build(ModelBuilder& m,
-           ValueId (*feed_forward)(ModelBuilder& m, int64_t block, ValueId x)) {
-  const ModelConfig& c = m.config;
-  const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  ValueId x = EncoderInput(m, /*positions=*/false);
-  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const Heads heads = RotateHeads(m, block, EncoderHeads(m, block, x), rope);
-    const ValueId attended =
-        CachedAttention(m, block, heads, DefaultAttention(c));
-    x = PostNormBlock(m, block, x, attended,
-                      [&](ValueId y) { return feed_forward(m, block, y); });
-  }
-  GiveVectors(m, x);
-}
-
 ValueId SiluFeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   return GatedFeedForward(m, block, x, Activation::kSilu);
 }
@@ -60,9 +45,9 @@ ValueId Mixture(ModelBuilder& m, int64_t block, ValueId x) {
   return m.WeightedSum(down, chosen.weights);
 }
 
-void BuildGated(ModelBuilder& m) { Build(m, SiluFeedForward); }
+void BuildGated(ModelBuilder& m) { BuildRotatedBert(m, SiluFeedForward); }
 
-void BuildMixture(ModelBuilder& m) { Build(m, Mixture); }
+void BuildMixture(ModelBuilder& m) { BuildRotatedBert(m, Mixture); }
 
 ModelTraits Traits() {
   ModelTraits traits = EncoderTraits();
