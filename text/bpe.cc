@@ -98,15 +98,11 @@ class Bpe : public TokenizerFamily {
   bool normalizes() const override { return pretokenizer_->traits().nfc; }
 
   size_t MemoryBytes() const override {
-    size_t bytes =
-        sizeof(*this) + pretokenizer_->MemoryBytes() +
-        symbol_bytes_.capacity() * sizeof(std::string) +
-        merges_.capacity() * (sizeof(uint64_t) + sizeof(Merge) + 1) +
-        known_.capacity() * (sizeof(absl::string_view) + sizeof(int64_t) + 1);
-    for (const std::string& text : symbol_bytes_) {
-      if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
-    }
-    return bytes;
+    return sizeof(*this) + pretokenizer_->MemoryBytes() +
+           BytesOfTexts(symbol_bytes_) +
+           merges_.capacity() * (sizeof(uint64_t) + sizeof(Merge) + 1) +
+           known_.capacity() *
+               (sizeof(absl::string_view) + sizeof(int64_t) + 1);
   }
 
  private:

@@ -46,13 +46,8 @@ class Spm : public TokenizerFamily {
   bool default_add_space_prefix() const override { return true; }
 
   size_t MemoryBytes() const override {
-    size_t bytes =
-        sizeof(*this) + bytes_.capacity() * sizeof(std::string) +
-        merges_.capacity() * (sizeof(absl::string_view) + sizeof(Merge) + 1);
-    for (const std::string& text : bytes_) {
-      if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
-    }
-    return bytes;
+    return sizeof(*this) + BytesOfTexts(bytes_) +
+           merges_.capacity() * (sizeof(absl::string_view) + sizeof(Merge) + 1);
   }
 
  private:

@@ -40,6 +40,15 @@ class StopCheck {
   bool stopped_ = false;
 };
 
+// What texts take: the strings themselves, and those that do not fit in one.
+inline size_t BytesOfTexts(const std::vector<std::string>& texts) {
+  size_t bytes = texts.capacity() * sizeof(std::string);
+  for (const std::string& text : texts) {
+    if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
+  }
+  return bytes;
+}
+
 // Thread-safe.
 class TokenizerFamily {
  public:

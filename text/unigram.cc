@@ -94,15 +94,8 @@ class Unigram : public TokenizerFamily {
   bool takes_user_defined() const override { return true; }
 
   size_t MemoryBytes() const override {
-    size_t bytes = sizeof(*this) + charsmap_.MemoryBytes() +
-                   pieces_.MemoryBytes() + defined_.MemoryBytes();
-    for (const auto* texts : {&bytes_, &texts_}) {
-      bytes += texts->capacity() * sizeof(std::string);
-      for (const std::string& text : *texts) {
-        if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
-      }
-    }
-    return bytes;
+    return sizeof(*this) + charsmap_.MemoryBytes() + pieces_.MemoryBytes() +
+           defined_.MemoryBytes() + BytesOfTexts(bytes_) + BytesOfTexts(texts_);
   }
 
  private:

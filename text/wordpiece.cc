@@ -153,13 +153,9 @@ class Wordpiece : public TokenizerFamily {
   bool default_add_space_prefix() const override { return true; }
 
   size_t MemoryBytes() const override {
-    size_t bytes = sizeof(*this) + bytes_.capacity() * sizeof(std::string) +
-                   (first_.capacity() + rest_.capacity()) *
-                       (sizeof(absl::string_view) + sizeof(int32_t) + 1);
-    for (const std::string& text : bytes_) {
-      if (text.capacity() > sizeof(std::string) / 2) bytes += text.capacity();
-    }
-    return bytes;
+    return sizeof(*this) + BytesOfTexts(bytes_) +
+           (first_.capacity() + rest_.capacity()) *
+               (sizeof(absl::string_view) + sizeof(int32_t) + 1);
   }
 
  private:
