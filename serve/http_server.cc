@@ -79,6 +79,13 @@ uint64_t ClientOf(const HttpCall& call) {
   return std::hash<std::string>()(name);
 }
 
+absl::optional<nlohmann::ordered_json> HttpCall::Json() {
+  absl::StatusOr<nlohmann::ordered_json> json = ParseJson(body);
+  if (json.ok()) return *std::move(json);
+  Answer(ToApiError(json.status()));
+  return absl::nullopt;
+}
+
 void HttpCall::Answer(const nlohmann::ordered_json& json) {
   response.set_content(JsonText(json), "application/json");
 }

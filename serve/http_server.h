@@ -53,6 +53,9 @@ struct HttpCall {
   // The value of a field of the query, as it was sent; empty: there is none.
   std::string Query(absl::string_view name) const;
 
+  // The body as JSON; of one that is none the error is answered.
+  absl::optional<nlohmann::ordered_json> Json();
+
   void Answer(const nlohmann::ordered_json& json);
   void Answer(const ApiError& error);
   // An answer of unknown length. `more` writes some of it and returns true, or

@@ -304,16 +304,16 @@ absl::StatusOr<NativeRequest> ReadInfill(const json& body,
 void AnswerNativeCompletion(const ServedModel& model,
                             const ServiceLimits& limits, HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   Answer(model, limits, ReadRequest(*body, nullptr, limits.request), call);
 }
 
 void AnswerInfill(const ServedModel& model, const ServiceLimits& limits,
                   HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   Answer(model, limits, ReadInfill(*body, limits.request), call);
 }
 

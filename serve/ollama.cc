@@ -431,24 +431,24 @@ json OllamaError(const ApiError& error) { return {{"error", error.message}}; }
 void AnswerOllamaChat(const ServedModel& model, const ServiceLimits& limits,
                       HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   Answer(model, limits, Kind::kChat, ReadChat(model, *body), call);
 }
 
 void AnswerOllamaGenerate(const ServedModel& model, const ServiceLimits& limits,
                           HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   Answer(model, limits, Kind::kGenerate, ReadGenerate(model, *body), call);
 }
 
 void AnswerOllamaEmbed(const ServedModel& model, const ServiceLimits& limits,
                        HttpCall* call) {
   const absl::Time begun = absl::Now();
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   int64_t tokens = 0;
   const absl::StatusOr<std::vector<std::vector<float>>> vectors =
       Vectors(model, limits, *body, call, &tokens);
@@ -466,8 +466,8 @@ void AnswerOllamaEmbed(const ServedModel& model, const ServiceLimits& limits,
 
 void AnswerOllamaEmbedding(const ServedModel& model,
                            const ServiceLimits& limits, HttpCall* call) {
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   JsonFields fields(*body, "");
   std::string prompt;
   fields.Text("prompt", &prompt);
@@ -492,8 +492,8 @@ json OllamaRunning(const ServedModel& model) {
 }
 
 void AnswerOllamaShow(const ServedModel& model, HttpCall* call) {
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   JsonFields fields(*body, "");
   std::string name;
   fields.Text("name", &name);

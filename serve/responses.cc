@@ -631,8 +631,8 @@ ApiError NoSuchResponse(const std::string& id) {
 void AnswerResponses(const ServedModel& model, const ServiceLimits& limits,
                      ResponseStore* store, HttpCall* call) {
   if (model.encoder()) return call->Answer(WritesNoText(model));
-  const absl::StatusOr<json> body = ParseJson(call->body);
-  if (!body.ok()) return call->Answer(ToApiError(body.status()));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
   const uint64_t client = ClientOf(*call);
   absl::StatusOr<ResponsesRequest> request =
       ReadRequest(*body, limits.request, store, client);
