@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "text/grammar/formats.h"
 #include "text/grammar/json_terms.h"
 #include "text/grammar/pattern.h"
+#include "text/grammar/rule_properties.h"
 #include "text/grammar/schema_goals.h"
 #include "text/grammar/schema_numbers.h"
 #include "text/grammar/schema_values.h"
@@ -34,6 +34,38 @@ std::string Text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Rules for states that are found while rules are written: one for each.
+template <typename State>
+class StateRules {
+ public:
+  // `parts`: how many rules have a number for a name.
+  explicit StateRules(int* parts) : parts_(parts) {}
+
+  // The rule of a state, which is to be written if it is new.
+  Term To(const State& state) {
+    const auto [it, is_new] = names_.try_emplace(state);
+    if (is_new) {
+      it->second = absl::StrCat("part-", ++*parts_);
+      work_.push_back(state);
+    }
+    return Reference(it->second);
+  }
+  const std::string& Name(const State& state) const { return names_.at(state); }
+
+  // States whose rules are to be written.
+  bool done() const { return work_.empty(); }
+  State Next() {
+    State state = std::move(work_.back());
+    work_.pop_back();
+    return state;
+  }
+
+ private:
+  int* const parts_;
+  std::map<State, std::string> names_;
+  std::vector<State> work_;
+};
+
 class Converter {
  public:
   Converter(const Json& schema, const SchemaOptions& options)
@@ -53,7 +85,12 @@ class Converter {
     }
     syntax_.rules.push_back({"root", Reference(first)});
     WEFT_RETURN_IF_ERROR(goals_.status());
-    WEFT_RETURN_IF_ERROR(LeaveOutImpossible());
+    if (!LeaveOutImpossible(&syntax_)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "JSON schema: ", nothing_.empty()
+                               ? "#: allows nothing that can never end"
+                               : nothing_));
+    }
     syntax_.dropped = goals_.dropped();
     return std::move(syntax_);
   }
@@ -363,21 +400,11 @@ class Converter {
       return Nothing(way.place, "minItems asks for more than there can be");
     }
     // By how many there are, and which (any order), or behind which.
-    std::map<std::pair<int64_t, uint64_t>, std::string> names;
-    std::vector<std::pair<int64_t, uint64_t>> work;
-    const auto state = [&](int64_t written, uint64_t taken) {
-      const auto [it, is_new] = names.try_emplace({written, taken});
-      if (is_new) {
-        it->second = absl::StrCat("part-", ++parts_);
-        work.emplace_back(written, taken);
-      }
-      return Reference(it->second);
-    };
-    Term start = state(0, 0);
+    StateRules<std::pair<int64_t, uint64_t>> by_state(&parts_);
+    Term start = by_state.To({0, 0});
     std::map<std::pair<size_t, size_t>, bool> fits;  // position, value
-    while (!work.empty()) {
-      const auto [written, taken] = work.back();
-      work.pop_back();
+    while (!by_state.done()) {
+      const auto [written, taken] = by_state.Next();
       Term choice = Choice({});
       if (written >= least) {
         choice.parts.push_back(written > 0 ? Space() : Sequence({}));
@@ -393,12 +420,13 @@ class Converter {
               values_.FitsAll(values_.ItemGoals(way, position), values[v]);
         }
         if (!it->second) continue;
-        choice.parts.push_back(
-            Sequence({Item(written == 0, Constant(values[v])),
-                      state(written + 1,
-                            any_order ? taken | uint64_t{1} << v : v + 1)}));
+        choice.parts.push_back(Sequence(
+            {Item(written == 0, Constant(values[v])),
+             by_state.To({written + 1,
+                          any_order ? taken | uint64_t{1} << v : v + 1})}));
       }
-      syntax_.rules.push_back({names[{written, taken}], std::move(choice)});
+      syntax_.rules.push_back(
+          {by_state.Name({written, taken}), std::move(choice)});
     }
     return InBrackets(std::move(start));
   }
@@ -421,20 +449,10 @@ class Converter {
       goals_.Drop(way.place, "contains with so large numbers is not supported");
       return std::nullopt;
     }
-    std::map<State, std::string> names;
-    std::vector<State> work;
-    const auto state = [&](const State& s) {
-      const auto [it, is_new] = names.try_emplace(s);
-      if (is_new) {
-        it->second = absl::StrCat("part-", ++parts_);
-        work.push_back(s);
-      }
-      return Reference(it->second);
-    };
-    Term start = state(State(kinds.size() + 1, 0));
-    while (!work.empty()) {
-      const State at = work.back();
-      work.pop_back();
+    StateRules<State> by_state(&parts_);
+    Term start = by_state.To(State(kinds.size() + 1, 0));
+    while (!by_state.done()) {
+      const State at = by_state.Next();
       Term choice = Choice({});
       bool may_end = at[0] >= least;
       for (size_t k = 0; k < kinds.size(); ++k) {
@@ -465,9 +483,9 @@ class Converter {
         }
         if (!allowed) continue;
         choice.parts.push_back(Sequence(
-            {Item(at[0] == 0, Reference(RuleFor(goals))), state(next)}));
+            {Item(at[0] == 0, Reference(RuleFor(goals))), by_state.To(next)}));
       }
-      syntax_.rules.push_back({names[at], std::move(choice)});
+      syntax_.rules.push_back({by_state.Name(at), std::move(choice)});
     }
     return InBrackets(std::move(start));
   }
@@ -589,21 +607,11 @@ class Converter {
     std::vector<std::string> rules;
     for (Term& member : members) rules.push_back(NewRule(std::move(member)));
     const std::string more_rule = has_more ? NewRule(std::move(more)) : "";
-    std::map<State, std::string> names;
-    std::vector<State> work;
-    const auto state = [&](const State& s) {
-      const auto [it, is_new] = names.try_emplace(s);
-      if (is_new) {
-        it->second = absl::StrCat("part-", ++parts_);
-        work.push_back(s);
-      }
-      return Reference(it->second);
-    };
+    StateRules<State> by_state(&parts_);
     const int64_t most_written = most >= 0 ? std::max<int64_t>(most, 1) : 1;
-    Term start = state({0, 0, 0, false});
-    while (!work.empty()) {
-      const State at = work.back();
-      work.pop_back();
+    Term start = by_state.To({0, 0, 0, false});
+    while (!by_state.done()) {
+      const State at = by_state.Next();
       Term choice = Choice({});
       const auto take = [&](const std::string& member, uint64_t next,
                             bool free) {
@@ -612,8 +620,8 @@ class Converter {
         const State after = {next, std::min(at.written + 1, most_written),
                              std::min(at.known + (counted ? 1 : 0), least),
                              at.free || free};
-        choice.parts.push_back(
-            Sequence({Item(at.written == 0, Reference(member)), state(after)}));
+        choice.parts.push_back(Sequence(
+            {Item(at.written == 0, Reference(member)), by_state.To(after)}));
       };
       bool may_end = at.known >= least;
       if (any_order) {
@@ -629,7 +637,7 @@ class Converter {
         if (open_ && has_more) take(more_rule, at.at, true);
         if (!needed[at.at]) {
           choice.parts.push_back(
-              state({at.at + 1, at.written, at.known, at.free}));
+              by_state.To({at.at + 1, at.written, at.known, at.free}));
         }
       } else if (has_more) {
         take(more_rule, at.at, true);
@@ -637,83 +645,9 @@ class Converter {
       if (may_end) {
         choice.parts.push_back(at.written > 0 ? Space() : Sequence({}));
       }
-      syntax_.rules.push_back({names[at], std::move(choice)});
+      syntax_.rules.push_back({by_state.Name(at), std::move(choice)});
     }
     return start;
-  }
-
-  // ---- what cannot be
-
-  // Whether there is a text of `term`, by the rules known to have one.
-  bool IsPossible(const Term& term, const std::vector<bool>& known) const {
-    const auto possible = [&](const Term& part) {
-      return IsPossible(part, known);
-    };
-    switch (term.kind) {
-      case Term::kReference:
-        return known[index_.at(term.name)];
-      case Term::kSequence:
-        return std::all_of(term.parts.begin(), term.parts.end(), possible);
-      case Term::kChoice:
-        return std::any_of(term.parts.begin(), term.parts.end(), possible);
-      case Term::kRepeat:
-        return term.least == 0 || possible(term.parts[0]);
-      default:
-        return true;
-    }
-  }
-
-  void NoteUses(const Term& term, size_t user) {
-    if (term.kind == Term::kReference) {
-      users_[index_.at(term.name)].push_back(user);
-    }
-    for (const Term& part : term.parts) NoteUses(part, user);
-  }
-
-  // Of a term that is possible, what is not.
-  void LeaveOut(const std::vector<bool>& known, Term* term) {
-    if (term->kind == Term::kChoice) {
-      term->parts.erase(std::remove_if(term->parts.begin(), term->parts.end(),
-                                       [&](const Term& part) {
-                                         return !IsPossible(part, known);
-                                       }),
-                        term->parts.end());
-    } else if (term->kind == Term::kRepeat &&
-               !IsPossible(term->parts[0], known)) {
-      *term = Sequence({});
-    }
-    for (Term& part : term->parts) LeaveOut(known, &part);
-  }
-
-  absl::Status LeaveOutImpossible() {
-    std::vector<Rule>& rules = syntax_.rules;
-    for (size_t i = 0; i < rules.size(); ++i) index_[rules[i].name] = i;
-    users_.resize(rules.size());
-    for (size_t i = 0; i < rules.size(); ++i) NoteUses(rules[i].term, i);
-    std::vector<bool> known(rules.size(), false);
-    std::vector<size_t> work;
-    for (size_t i = 0; i < rules.size(); ++i) work.push_back(i);
-    while (!work.empty()) {
-      const size_t rule = work.back();
-      work.pop_back();
-      if (known[rule] || !IsPossible(rules[rule].term, known)) continue;
-      known[rule] = true;
-      work.insert(work.end(), users_[rule].begin(), users_[rule].end());
-    }
-    if (!known[index_.at("root")]) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "JSON schema: ", nothing_.empty()
-                               ? "#: allows nothing that can never end"
-                               : nothing_));
-    }
-    std::vector<Rule> kept;
-    for (size_t i = 0; i < rules.size(); ++i) {
-      if (!known[i]) continue;
-      LeaveOut(known, &rules[i].term);
-      kept.push_back(std::move(rules[i]));
-    }
-    rules = std::move(kept);
-    return absl::OkStatus();
   }
 
   const bool open_;
@@ -725,8 +659,6 @@ class Converter {
   std::vector<std::pair<Goals, std::string>> waiting_;
   int parts_ = 0;
   std::string nothing_;
-  absl::flat_hash_map<std::string, size_t> index_;
-  std::vector<std::vector<size_t>> users_;
 };
 
 }  // namespace

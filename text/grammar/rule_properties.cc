@@ -1,7 +1,9 @@
 #include "text/grammar/rule_properties.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -37,7 +39,8 @@ bool MatchesEmpty(const std::vector<CharacterState>& states) {
 
 class Checker {
  public:
-  explicit Checker(const Syntax& syntax) : syntax_(syntax) {}
+  Checker(const Syntax& syntax, int64_t work)
+      : syntax_(syntax), work_left_(work) {}
 
   absl::Status Run() {
     if (syntax_.rules.size() > kMaxRules) {
@@ -73,6 +76,24 @@ class Checker {
     empty_ = Solve(/*empty_only=*/true);
     if (work_left_ < 0) return TooMuchWork();
     return CheckLeftRecursion();
+  }
+
+  // LeaveOutImpossible of the same syntax.
+  bool LeaveOut(Syntax* syntax) {
+    std::vector<Rule>& rules = syntax->rules;
+    for (size_t i = 0; i < rules.size(); ++i) index_[rules[i].name] = i;
+    users_.resize(rules.size());
+    for (size_t i = 0; i < rules.size(); ++i) NoteUses(rules[i].term, i);
+    const std::vector<bool> known = Solve(/*empty_only=*/false);
+    if (!known[index_.at("root")]) return false;
+    std::vector<Rule> kept;
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (!known[i]) continue;
+      LeaveOut(known, &rules[i].term);
+      kept.push_back(std::move(rules[i]));
+    }
+    rules = std::move(kept);
+    return true;
   }
 
  private:
@@ -123,6 +144,21 @@ class Checker {
         return !empty_only || MatchesEmpty(*term.states);
     }
     return false;
+  }
+
+  // Of a term that has a text, what has none.
+  void LeaveOut(const std::vector<bool>& known, Term* term) {
+    const auto impossible = [&](const Term& part) {
+      return !Holds(part, known, /*empty_only=*/false);
+    };
+    if (term->kind == Term::kChoice) {
+      term->parts.erase(
+          std::remove_if(term->parts.begin(), term->parts.end(), impossible),
+          term->parts.end());
+    } else if (term->kind == Term::kRepeat && impossible(term->parts[0])) {
+      *term = Sequence({});
+    }
+    for (Term& part : term->parts) LeaveOut(known, &part);
   }
 
   // The least solution: a rule is looked at again when one that it uses is
@@ -210,7 +246,7 @@ class Checker {
   }
 
   const Syntax& syntax_;
-  int64_t work_left_ = kMaxWork;
+  int64_t work_left_;
   absl::flat_hash_map<std::string, size_t> index_;
   std::vector<std::vector<size_t>> users_;  // by rule: who refers to it
   std::vector<bool> empty_;                 // rules that match the empty text
@@ -218,6 +254,12 @@ class Checker {
 
 }  // namespace
 
-absl::Status CheckRules(const Syntax& syntax) { return Checker(syntax).Run(); }
+absl::Status CheckRules(const Syntax& syntax) {
+  return Checker(syntax, kMaxWork).Run();
+}
+
+bool LeaveOutImpossible(Syntax* syntax) {
+  return Checker(*syntax, std::numeric_limits<int64_t>::max()).LeaveOut(syntax);
+}
 
 }  // namespace weft::grammar

@@ -11,4 +11,9 @@ namespace weft::grammar {
 // not. Errors read "grammar: rule 'x': <why>".
 absl::Status CheckRules(const Syntax& syntax);
 
+// Takes out the rules, choices and repetitions that no text can come of. False,
+// and nothing is taken out, where none can come of "root". Requires that every
+// rule is there once, "root" too.
+bool LeaveOutImpossible(Syntax* syntax);
+
 }  // namespace weft::grammar
