@@ -227,7 +227,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(Check(flags));
   WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
-  options.sequences = static_cast<int>(flags.batch);
+  options.slots = static_cast<int>(flags.batch);
   options.progress = MakeProgress(common, "packing weights");
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         Engine::Load(flags.model, options));

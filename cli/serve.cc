@@ -146,7 +146,7 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
       std::unique_ptr<Engine> engine,
       LoadEngine(
           flags.model, flags.compile, common, [&](EngineOptions* options) {
-            options->sequences = flags.slots;
+            options->slots = flags.slots;
             options->chat_template = source;
             flags.text.ApplyTo(options);
             options->kv_pages =

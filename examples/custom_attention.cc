@@ -234,11 +234,12 @@ class AttentionKernel : public Kernel {
   std::vector<float> slopes_;
 };
 
-class AttentionRow : public KernelRow {
+class AttentionRow : public KernelEntry {
  public:
   AttentionRow()
-      : KernelRow("windowed_attention_any_1_ref", "windowed_attention",
-                  Isa::kRef, /*weight_layout=*/"", /*summation=*/"positions") {}
+      : KernelEntry("windowed_attention_any_1_ref", "windowed_attention",
+                    Isa::kRef, /*weight_layout=*/"",
+                    /*summation=*/"positions") {}
 
   // Then the reference function serves, slowly.
   std::string Refuses(const NodeView& view) const override {

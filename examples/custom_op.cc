@@ -76,12 +76,12 @@ class ReluSquared : public Kernel {
   }
 };
 
-class ReluSquaredRow : public KernelRow {
+class ReluSquaredRow : public KernelEntry {
  public:
   // Element by element there is one order of summation, that of the reference.
   ReluSquaredRow()
-      : KernelRow("relu_squared_f32_ref", "relu_squared", Isa::kRef,
-                  /*weight_layout=*/"", /*summation=*/"float64") {}
+      : KernelEntry("relu_squared_f32_ref", "relu_squared", Isa::kRef,
+                    /*weight_layout=*/"", /*summation=*/"float64") {}
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView&) const override {
     return std::make_unique<ReluSquared>();

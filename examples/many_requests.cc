@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   weft::EngineOptions options;
-  options.sequences = 4;  // run at the same time; more wait
+  options.slots = 4;  // run at the same time; more wait
   auto engine = weft::Engine::Load(argc > 1 ? argv[1] : "", options);
   if (!engine.ok()) return std::cerr << engine.status() << "\n", 1;
   auto scheduler = weft::Scheduler::Create(*std::move(engine), {});

@@ -107,7 +107,7 @@ absl::StatusOr<Types> InferValues(const Graph& graph, const Node& node) {
   if (p.rank() != 3 || p[2] != Dim::Context() || p[1].symbol != Dim::kNumber ||
       p[1].value % values[1].value != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        node.op->name, ": weights are ", p.ToString(), ", want [T,H,S]"));
+        node.op->name, ": probabilities are ", p.ToString(), ", want [T,H,S]"));
   }
   const ValueType& state = OperandType(graph, node, 1);
   const int64_t dim = node.attributes.As<ValuesAttributes>().value_dim;
@@ -203,12 +203,12 @@ void SoftmaxRow(std::vector<double>* row, double sink) {
 
 // Adds the weighted values of one head to `out`, value_dim numbers.
 void AddValues(const ValueType& values, const KvState& state, int32_t slot,
-               int64_t kv_head, const std::vector<double>& weights,
+               int64_t kv_head, const std::vector<double>& probabilities,
                int64_t value_dim, double* out) {
-  for (size_t s = 0; s < weights.size(); ++s) {
-    if (weights[s] == 0) continue;
+  for (size_t s = 0; s < probabilities.size(); ++s) {
+    if (probabilities[s] == 0) continue;
     for (int64_t d = 0; d < value_dim; ++d) {
-      out[d] += weights[s] * ReadKv(values, state, slot, s, kv_head, d);
+      out[d] += probabilities[s] * ReadKv(values, state, slot, s, kv_head, d);
     }
   }
 }
@@ -297,11 +297,11 @@ void RunAttention(const ReferenceCall& call) {
     std::vector<double> out(heads * value_dim);
     for (int64_t head = 0; head < heads; ++head) {
       const int32_t last = Integers(call, 3)[t];
-      std::vector<double> weights =
+      std::vector<double> probabilities =
           ScoreRow(call, q, head, slot, OwnPosition(call, 5, t, last), last);
-      SoftmaxRow(&weights, sinks.empty() ? kNoSink : sinks[head]);
-      AddValues(values, *call.inputs[2].state, slot, head / group, weights,
-                value_dim, out.data() + head * value_dim);
+      SoftmaxRow(&probabilities, sinks.empty() ? kNoSink : sinks[head]);
+      AddValues(values, *call.inputs[2].state, slot, head / group,
+                probabilities, value_dim, out.data() + head * value_dim);
     }
     WriteRow(call, 0, t, out);
   }

@@ -11,6 +11,7 @@ namespace weft {
 namespace {
 
 void CopyF32(const void* src, float* dst, int64_t n) {
+  if (n == 0) return;  // there may be nothing to point at
   std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
 }
 

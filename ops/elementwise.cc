@@ -1,6 +1,7 @@
-// add, mul, scale, softcap, silu, sigmoid, gelu and the gates clamped_gate,
-// silu_gate and gelu_gate: one result element from the same place of each
-// operand. quantize_rows: the same rows, rounded for integer kernels.
+// Ops by element: add, mul, scale, softcap, silu, sigmoid, gelu, relu, softplus,
+// and the gates clamped_gate, silu_gate and gelu_gate: one result element from
+// the same place of each operand. quantize_rows: the same rows, rounded for
+// integer kernels.
 #include <cmath>
 #include <limits>
 

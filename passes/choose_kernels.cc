@@ -15,21 +15,21 @@ namespace weft {
 absl::Status ChooseKernels(Graph& graph, const PassOptions& options) {
   const Bounds bounds = graph.bounds;
   const auto choose = [&](const Node& node) {
-    return ChooseKernel({graph, node, options.kernels}).row;
+    return ChooseKernel({graph, node, options.kernels}).entry;
   };
   for (NodeId id : graph.order()) {
     Node& node = graph.node(id);
     if (OpOf(node).view) continue;
-    const KernelRow* row = choose(node);
+    const KernelEntry* entry = choose(node);
     graph.bounds.tokens = graph.bounds.rows = 1;
-    const KernelRow* decode = choose(node);
+    const KernelEntry* decode = choose(node);
     graph.bounds = bounds;
-    if (row->summation() != decode->summation()) {
-      return absl::InternalError(absl::StrCat("kernels ", row->name(), " and ",
-                                              decode->name(), " of ", node.name,
-                                              " sum in different orders"));
+    if (entry->summation() != decode->summation()) {
+      return absl::InternalError(
+          absl::StrCat("kernels ", entry->name(), " and ", decode->name(),
+                       " of ", node.name, " sum in different orders"));
     }
-    node.kernel = row->name();
+    node.kernel = entry->name();
   }
   return absl::OkStatus();
 }

@@ -11,8 +11,8 @@ namespace weft {
 namespace {
 
 int64_t ScratchBytes(const Graph& graph, const Node& node) {
-  const KernelRow* row = FindKernel(node.kernel);
-  return row == nullptr ? 0 : row->ScratchBytes({graph, node, {}});
+  const KernelEntry* entry = FindKernel(node.kernel);
+  return entry == nullptr ? 0 : entry->ScratchBytes({graph, node, {}});
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void Measure(benchmark::State& state, const KernelCase& kernel_case,
     return;
   }
   const Graph& graph = memory->graph();
-  const Limits& limits = machine->LimitsOf(kernel_case.row->isa());
+  const Limits& limits = machine->LimitsOf(kernel_case.entry->isa());
   const auto start = std::chrono::steady_clock::now();
   {
     const ThreadPool::Scope scope(machine->threads.get());
@@ -112,13 +112,13 @@ void Measure(benchmark::State& state, const KernelCase& kernel_case,
 
 void RegisterAll(const std::vector<int64_t>& rows, Machine* machine,
                  std::vector<std::unique_ptr<KernelCase>>* cases) {
-  for (const auto& row : AllKernels()) {
-    if (!RunsHere(row->isa())) continue;
+  for (const auto& entry : AllKernels()) {
+    if (!RunsHere(entry->isa())) continue;
     const size_t before = cases->size();
     std::string why;
     for (const int64_t tokens : rows) {
-      const bool slow = row->name() == row->op() + "_ref";
-      for (KernelCase& found : CasesOf(*row, tokens, CaseSizes(), &why)) {
+      const bool slow = entry->name() == entry->op() + "_ref";
+      for (KernelCase& found : CasesOf(*entry, tokens, CaseSizes(), &why)) {
         if (slow && cases->size() > before) break;
         cases->push_back(std::make_unique<KernelCase>(std::move(found)));
         const KernelCase& added = *cases->back();
@@ -132,7 +132,7 @@ void RegisterAll(const std::vector<int64_t>& rows, Machine* machine,
       }
     }
     if (cases->size() == before) {
-      std::cerr << row->name() << ": not measured: " << why << "\n";
+      std::cerr << entry->name() << ": not measured: " << why << "\n";
     }
   }
 }

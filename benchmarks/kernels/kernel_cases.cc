@@ -16,7 +16,7 @@ namespace {
 
 // Holes: $D columns, $BOTH twice as many, $N inner, $TWICE, $H heads, $G KV
 // heads, $E head_dim, $Q and $K columns of queries and keys, $V of each key as
-// a value, $TYPE, $LAYOUT, $OP the row's op. The last line is the node.
+// a value, $TYPE, $LAYOUT, $OP the entry's op. The last line is the node.
 struct Template {
   const char* variant;  // of the op, where there is more than one
   const char* sources;
@@ -270,11 +270,11 @@ std::string Widened(absl::string_view sources, int64_t around) {
 // Of keys that are values: less than all of them, where there are more.
 int64_t ValueDimOf(const CaseSizes& s) { return s.head_dim - s.head_dim / 9; }
 
-std::string Fill(const Template& entry, const std::string& op, int64_t tokens,
+std::string Fill(const Template& form, const std::string& op, int64_t tokens,
                  DType type, absl::string_view layout, const CaseSizes& s) {
   const std::string text = absl::StrCat(
       "graph kernel tokens<=", tokens, " rows<=", tokens,
-      " context<=", s.context, "\n", entry.sources, entry.nodes, "\n");
+      " context<=", s.context, "\n", form.sources, form.nodes, "\n");
   const std::string filled = absl::StrReplaceAll(
       text, {{"$OP", op},
              {"$TYPE", Info(type).name},
@@ -297,51 +297,51 @@ std::string Fill(const Template& entry, const std::string& op, int64_t tokens,
 
 }  // namespace
 
-std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
+std::vector<KernelCase> CasesOf(const KernelEntry& entry, int64_t tokens,
                                 const CaseSizes& sizes, std::string* why) {
   std::vector<KernelCase> cases;
   *why = "benchmarks/kernels/kernel_cases.cc has no line for its op";
-  for (const Template& entry : kTemplates) {
-    const bool typed = absl::StrContains(entry.sources, "$TYPE");
-    const bool laid_out = absl::StrContains(entry.sources, "$LAYOUT");
+  for (const Template& form : kTemplates) {
+    const bool typed = absl::StrContains(form.sources, "$TYPE");
+    const bool laid_out = absl::StrContains(form.sources, "$LAYOUT");
     for (const DTypeInfo& type : AllDTypes()) {
       if (!typed && type.type != DType::kF32) continue;
       for (const WeightLayout& layout : AllWeightLayouts()) {
         if (!laid_out && layout.name[0] != '\0') continue;
         absl::StatusOr<Graph> graph = ParseGraph(
-            Fill(entry, row.op(), tokens, type.type, layout.name, sizes));
+            Fill(form, entry.op(), tokens, type.type, layout.name, sizes));
         if (!graph.ok()) continue;
         const Node& node = graph->node(graph->order().back());
-        if (!row.Computes(node)) continue;
+        if (!entry.Computes(node)) continue;
         graph->AddOutput("y", node.outputs[0]);
-        // Combinations that ops do not take: not the row's business.
+        // Combinations that ops do not take: not the entry's business.
         if (!VerifyGraph(*graph).ok()) continue;
-        std::string refusal = row.Refuses({*graph, node, {row.isa()}});
+        std::string refusal = entry.Refuses({*graph, node, {entry.isa()}});
         if (!refusal.empty()) {
           // Not that it is for another type.
-          if (!typed || absl::StrContains(row.name(),
+          if (!typed || absl::StrContains(entry.name(),
                                           absl::StrCat("_", type.name, "_"))) {
             *why = std::move(refusal);
           }
           continue;
         }
-        std::string name = row.name();
+        std::string name = entry.name();
         for (const absl::string_view part :
              {typed ? absl::string_view(type.name) : "",
               absl::string_view(layout.name),
-              absl::string_view(entry.variant)}) {
-          if (part.empty() || part == row.weight_layout() ||
-              absl::StrContains(row.name(), absl::StrCat("_", part, "_"))) {
+              absl::string_view(form.variant)}) {
+          if (part.empty() || part == entry.weight_layout() ||
+              absl::StrContains(entry.name(), absl::StrCat("_", part, "_"))) {
             continue;
           }
           absl::StrAppend(&name, "/", part);
         }
-        // Of a row that takes floats and quantised rows, the latter come
+        // Of an entry that takes floats and quantised rows, the latter come
         // second.
         for (const KernelCase& other : cases) {
           if (other.name == name) absl::StrAppend(&name, "/q8r");
         }
-        cases.push_back({std::move(name), &row, *std::move(graph), tokens});
+        cases.push_back({std::move(name), &entry, *std::move(graph), tokens});
       }
     }
   }

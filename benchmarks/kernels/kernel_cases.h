@@ -1,8 +1,8 @@
-// Graphs of one node for every row of the kernel table: what there is to
+// Graphs of one node for every entry of the kernel table: what there is to
 // measure and to test.
 //
 // An op has a few lines of graph text with holes for types, layouts and sizes;
-// a row gets every filling that it does not refuse. So a new kernel of an op
+// an entry gets every filling that it does not refuse. So a new kernel of an op
 // that is known needs no line here, and neither does a new weight type, nor an
 // element-wise op without attributes.
 #pragma once
@@ -29,18 +29,18 @@ struct CaseSizes {
 };
 
 struct KernelCase {
-  std::string name;  // the row's, and after slashes what the row leaves open
-  const KernelRow* row;
+  std::string name;  // the entry's, and after slashes what it leaves open
+  const KernelEntry* entry;
   Graph graph;  // legal; the node is the last, what it reads comes before
   int64_t tokens;
 
   NodeView view() const {
-    return {graph, graph.node(graph.order().back()), {row->isa()}};
+    return {graph, graph.node(graph.order().back()), {entry->isa()}};
   }
 };
 
-// None where the row refuses all; then `why` has its last reason.
-std::vector<KernelCase> CasesOf(const KernelRow& row, int64_t tokens,
+// None where the entry refuses all; then `why` has its last reason.
+std::vector<KernelCase> CasesOf(const KernelEntry& entry, int64_t tokens,
                                 const CaseSizes& sizes, std::string* why);
 
 }  // namespace weft

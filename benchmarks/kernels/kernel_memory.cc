@@ -21,7 +21,7 @@ int64_t Aligned(int64_t bytes) {
 }  // namespace
 
 KernelMemory::KernelMemory(const KernelCase& kernel_case, ThreadPool* threads)
-    : row_(kernel_case.row), threads_(threads) {}
+    : row_(kernel_case.entry), threads_(threads) {}
 
 absl::StatusOr<std::unique_ptr<KernelMemory>> KernelMemory::Create(
     const KernelCase& kernel_case, int64_t streamed_bytes,

@@ -35,7 +35,7 @@ class KernelMemory {
   absl::Status Copy(int64_t streamed_bytes);
   void UseCopy(int64_t copy);
 
-  const KernelRow* row_;
+  const KernelEntry* row_;
   ThreadPool* threads_;
   std::unique_ptr<KernelOperands> operands_;
   Arena scratch_, thread_scratch_;

@@ -27,7 +27,7 @@ double Seconds(std::chrono::steady_clock::time_point since) {
 
 std::unique_ptr<Engine> Load(const std::string& path, int sequences) {
   EngineOptions options;
-  options.sequences = sequences;
+  options.slots = sequences;
   auto engine = Engine::Load(path, options);
   if (engine.ok()) return *std::move(engine);
   std::cerr << engine.status() << "\n";

@@ -44,7 +44,7 @@ int Main(int argc, char** argv) {
   if (argc < 3) return std::cerr << "stall MODEL PROMPT_TOKENS [CHUNK]\n", 2;
   const int64_t prompt = std::atoll(argv[2]);
   EngineOptions engine_options;
-  engine_options.sequences = 2;
+  engine_options.slots = 2;
   engine_options.model.graph.context = prompt + 64;
   SchedulerOptions options;
   if (argc > 3) options.prefill_tokens = std::atoll(argv[3]);

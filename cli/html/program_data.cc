@@ -134,9 +134,9 @@ int ProgramData::Record(const Graph& graph, NodeId id, const Node& node) {
   if (options_ && !kernel.empty()) {
     const KernelChoice choice = ChooseKernel({graph, node, *options_});
     // Another one where choose-kernels was switched off.
-    if (choice.row->name() == kernel) {
-      for (const auto& [row, reason] : choice.refused) {
-        refused.push_back({row->name(), reason});
+    if (choice.entry->name() == kernel) {
+      for (const auto& [entry, reason] : choice.refused) {
+        refused.push_back({entry->name(), reason});
       }
     }
   }

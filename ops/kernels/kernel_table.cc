@@ -23,19 +23,19 @@ namespace {
 
 constexpr char kTaken[] = "there is one of this name: choose another";
 
-// What no row may be, or empty.
-std::string WhatIsWrongWith(const KernelRow& row) {
-  if (row.name().empty()) return "give it a name";
-  const OpDef* op = FindOp(row.op());
+// What no entry may be, or empty.
+std::string WhatIsWrongWith(const KernelEntry& entry) {
+  if (entry.name().empty()) return "give it a name";
+  const OpDef* op = FindOp(entry.op());
   if (op == nullptr) {
-    return absl::StrCat("there is no op '", row.op(), "': register it first");
+    return absl::StrCat("there is no op '", entry.op(), "': register it first");
   }
   if (op->view) return absl::StrCat(op->name, " is a view: none runs");
-  if (FindWeightLayout(row.weight_layout()) == nullptr) {
-    return absl::StrCat("there is no weight layout '", row.weight_layout(),
+  if (FindWeightLayout(entry.weight_layout()) == nullptr) {
+    return absl::StrCat("there is no weight layout '", entry.weight_layout(),
                         "'");
   }
-  if (row.summation().empty()) return "name its summation order";
+  if (entry.summation().empty()) return "name its summation order";
   return "";
 }
 
@@ -46,118 +46,121 @@ class Table {
     return *table;
   }
 
-  const KernelRows& rows() {
+  const KernelEntries& entries() {
     FollowOps();
-    return rows_;
+    return entries_;
   }
 
-  const KernelRow* Find(absl::string_view name) {
+  const KernelEntry* Find(absl::string_view name) {
     FollowOps();
     const auto it = by_name_.find(std::string(name));
     return it == by_name_.end() ? nullptr : it->second;
   }
 
-  Registration Add(std::unique_ptr<KernelRow> row) {
-    const KernelRow* added = row.get();
+  Registration Add(std::unique_ptr<KernelEntry> entry) {
+    const KernelEntry* added = entry.get();
     by_name_[added->name()] = added;
-    rows_.insert(rows_.begin(), std::move(row));
+    entries_.insert(entries_.begin(), std::move(entry));
     return Registration([this, added] {
       by_name_.erase(added->name());
-      rows_.erase(std::find_if(
-          rows_.begin(), rows_.end(),
+      entries_.erase(std::find_if(
+          entries_.begin(), entries_.end(),
           [added](const auto& other) { return other.get() == added; }));
     });
   }
 
  private:
   Table() {
-    AddMatmulKernels(&rows_);
-    AddExpertKernels(&rows_);
-    AddHeadKernels(&rows_);
-    AddAttentionKernels(&rows_);
-    AddRowKernels(&rows_);
-    AddRecurrentKernels(&rows_);
-    for (const auto& row : rows_) {
-      std::string wrong = WhatIsWrongWith(*row);
-      if (!by_name_.emplace(row->name(), row.get()).second) wrong = kTaken;
+    AddMatmulKernels(&entries_);
+    AddExpertKernels(&entries_);
+    AddHeadKernels(&entries_);
+    AddAttentionKernels(&entries_);
+    AddRowKernels(&entries_);
+    AddRecurrentKernels(&entries_);
+    for (const auto& entry : entries_) {
+      std::string wrong = WhatIsWrongWith(*entry);
+      if (!by_name_.emplace(entry->name(), entry.get()).second) wrong = kTaken;
       // A mistake in a family's list.
       if (!wrong.empty()) {
-        std::cerr << "kernel table: " << row->name() << ": " << wrong << "\n";
+        std::cerr << "kernel table: " << entry->name() << ": " << wrong << "\n";
         std::abort();
       }
     }
   }
 
-  // Every op but views has its reference row behind all others: what runs where
-  // nothing else does. Ops come and go by registration.
+  // Every op but views has its reference entry behind all others: what runs
+  // where nothing else does. Ops come and go by registration.
   void FollowOps() {
     const int64_t version = OpTableVersion();
     if (followed_.load(std::memory_order_acquire) == version) return;
     const absl::MutexLock lock(&following_);
     if (followed_.load(std::memory_order_relaxed) == version) return;
-    const auto gone = [this](const auto& row) {
-      const bool reference = row->name() == row->op() + "_ref";
-      if (!reference || FindOp(row->op()) != nullptr) return false;
-      by_name_.erase(row->name());
+    const auto gone = [this](const auto& entry) {
+      const bool reference = entry->name() == entry->op() + "_ref";
+      if (!reference || FindOp(entry->op()) != nullptr) return false;
+      by_name_.erase(entry->name());
       return true;
     };
-    rows_.erase(std::remove_if(rows_.begin(), rows_.end(), gone), rows_.end());
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), gone),
+                   entries_.end());
     for (const OpDef* op : AllOps()) {
       if (op->view || by_name_.count(absl::StrCat(op->name, "_ref")) > 0) {
         continue;
       }
-      rows_.push_back(ReferenceRowFor(*op));
-      by_name_.emplace(rows_.back()->name(), rows_.back().get());
+      entries_.push_back(ReferenceRowFor(*op));
+      by_name_.emplace(entries_.back()->name(), entries_.back().get());
     }
     followed_.store(version, std::memory_order_release);
   }
 
-  KernelRows rows_;
-  std::unordered_map<std::string, const KernelRow*> by_name_;
+  KernelEntries entries_;
+  std::unordered_map<std::string, const KernelEntry*> by_name_;
   absl::Mutex following_;
   std::atomic<int64_t> followed_{-1};
 };
 
 }  // namespace
 
-std::string WhyNot(const KernelRow& row, const NodeView& view) {
-  if (!Includes(view.options.isa, row.isa())) {
-    return absl::StrCat("needs ", Name(row.isa()));
+std::string WhyNot(const KernelEntry& entry, const NodeView& view) {
+  if (!Includes(view.options.isa, entry.isa())) {
+    return absl::StrCat("needs ", Name(entry.isa()));
   }
-  std::string why = row.NotAskedFor(view.options);
-  return why.empty() ? row.Refuses(view) : why;
+  std::string why = entry.NotAskedFor(view.options);
+  return why.empty() ? entry.Refuses(view) : why;
 }
 
-const KernelRows& AllKernels() { return Table::Get().rows(); }
+const KernelEntries& AllKernels() { return Table::Get().entries(); }
 
-const KernelRow* FindKernel(absl::string_view name) {
+const KernelEntry* FindKernel(absl::string_view name) {
   return Table::Get().Find(name);
 }
 
-absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelRow> row) {
-  std::string wrong = row == nullptr ? "give it a name" : WhatIsWrongWith(*row);
-  if (wrong.empty() && FindKernel(row->name()) != nullptr) wrong = kTaken;
+absl::StatusOr<Registration> RegisterKernel(
+    std::unique_ptr<KernelEntry> entry) {
+  std::string wrong =
+      entry == nullptr ? "give it a name" : WhatIsWrongWith(*entry);
+  if (wrong.empty() && FindKernel(entry->name()) != nullptr) wrong = kTaken;
   if (!wrong.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot register kernel: ", row ? row->name() : "?", ": ", wrong));
+        "cannot register kernel: ", entry ? entry->name() : "?", ": ", wrong));
   }
-  return Table::Get().Add(std::move(row));
+  return Table::Get().Add(std::move(entry));
 }
 
 KernelChoice ChooseKernel(const NodeView& view, KernelPreference preference) {
   KernelChoice choice;
-  for (const auto& row : AllKernels()) {
-    if (!row->Computes(view.node)) continue;
-    if (choice.row != nullptr &&
+  for (const auto& entry : AllKernels()) {
+    if (!entry->Computes(view.node)) continue;
+    if (choice.entry != nullptr &&
         (preference == KernelPreference::kBest ||
-         row->summation() != choice.row->summation())) {
+         entry->summation() != choice.entry->summation())) {
       continue;
     }
-    std::string reason = WhyNot(*row, view);
+    std::string reason = WhyNot(*entry, view);
     if (reason.empty()) {
-      choice.row = row.get();
-    } else if (choice.row == nullptr) {
-      choice.refused.emplace_back(row.get(), std::move(reason));
+      choice.entry = entry.get();
+    } else if (choice.entry == nullptr) {
+      choice.refused.emplace_back(entry.get(), std::move(reason));
     }
   }
   return choice;

@@ -1,8 +1,9 @@
 // The kernels there are, best first for each op, and the choice among them.
 //
-// A row of the table says which op it computes, on which instruction set, and
-// refuses, with a reason, nodes that it cannot compute. The first row that does
-// not refuse is taken. Adding a kernel: a row in its family's list.
+// An entry of the table says which op it computes, on which instruction set,
+// and refuses, with a reason, nodes that it cannot compute. The first entry
+// that does not refuse is taken. Adding a kernel: an entry in its family's
+// list.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@
 
 namespace weft {
 
-// One node of a verified graph, as rows look at it.
+// One node of a verified graph, as entries look at it.
 struct NodeView {
   const Graph& graph;
   const Node& node;
@@ -50,9 +51,9 @@ class Kernel {
                    int64_t end) const = 0;
 };
 
-class KernelRow {
+class KernelEntry {
  public:
-  virtual ~KernelRow() = default;
+  virtual ~KernelEntry() = default;
 
   // <op>_<weight type>_<tile>_<isa>
   const std::string& name() const { return name_; }
@@ -60,8 +61,8 @@ class KernelRow {
   Isa isa() const { return isa_; }
   // The layout of the weight that it reads; empty for row after row.
   const std::string& weight_layout() const { return weight_layout_; }
-  // Rows of one summation order give the same bits. One weight's kernels must
-  // have one order for all token counts.
+  // Entries of one summation order give the same bits. One weight's kernels
+  // must have one order for all token counts.
   const std::string& summation() const { return summation_; }
 
   // Whether nodes of this op are its business at all.
@@ -82,8 +83,8 @@ class KernelRow {
   virtual int64_t ThreadScratchBytes(const NodeView&) const { return 0; }
 
  protected:
-  KernelRow(std::string name, std::string op, Isa isa,
-            std::string weight_layout = "", std::string summation = "")
+  KernelEntry(std::string name, std::string op, Isa isa,
+              std::string weight_layout = "", std::string summation = "")
       : name_(std::move(name)),
         op_(std::move(op)),
         isa_(isa),
@@ -96,27 +97,28 @@ class KernelRow {
   std::string weight_layout_, summation_;
 };
 
-using KernelRows = std::vector<std::unique_ptr<KernelRow>>;
+using KernelEntries = std::vector<std::unique_ptr<KernelEntry>>;
 
-// Every row, in order of preference. Thread-safe; valid until the next
+// Every entry, in order of preference. Thread-safe; valid until the next
 // registration of an op or a kernel.
-const KernelRows& AllKernels();
+const KernelEntries& AllKernels();
 
 // Adds a kernel for an op of the table, before all others of that op. Errors: a
 // name that is taken, an op that there is not (register it first) or that is a
 // view, an unknown weight layout, no summation order.
-absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelRow> row);
+absl::StatusOr<Registration> RegisterKernel(std::unique_ptr<KernelEntry> entry);
 
 // Null when there is none of this name.
-const KernelRow* FindKernel(absl::string_view name);
+const KernelEntry* FindKernel(absl::string_view name);
 
-// Why the row is not to be taken, or empty: the cap, the options, its refusal.
-std::string WhyNot(const KernelRow& row, const NodeView& view);
+// Why the entry is not to be taken, or empty: the cap, the options, its
+// refusal.
+std::string WhyNot(const KernelEntry& entry, const NodeView& view);
 
 struct KernelChoice {
-  const KernelRow* row = nullptr;
-  // Rows of the op that stand before the chosen one, and why not.
-  std::vector<std::pair<const KernelRow*, std::string>> refused;
+  const KernelEntry* entry = nullptr;
+  // Entries of the op that stand before the chosen one, and why not.
+  std::vector<std::pair<const KernelEntry*, std::string>> refused;
 };
 
 enum class KernelPreference {
@@ -125,8 +127,8 @@ enum class KernelPreference {
               // choose-kernels is switched off
 };
 
-// Always finds one: every op has a reference row. Under a cap above `ref`,
-// reference rows are taken only where no other kernel accepts.
+// Always finds one: every op has a reference entry. Under a cap above `ref`,
+// reference entries are taken only where no other kernel accepts.
 KernelChoice ChooseKernel(const NodeView& view, KernelPreference preference =
                                                     KernelPreference::kBest);
 

@@ -50,11 +50,11 @@ static inline int64_t KvElement(KvType type, bool keys, int64_t head_dim,
   return keys ? d * kPageTokens + at : at * head_dim + d;
 }
 
-// The page that holds `position` of sequence slot `sequence`.
-static inline uint8_t* KvPage(const KvState& state, int32_t sequence,
+// The page that holds `position` of the sequence in `slot`.
+static inline uint8_t* KvPage(const KvState& state, int32_t slot,
                               int64_t position) {
   const int64_t entry =
-      sequence * state.pages_per_sequence + position / kPageTokens;
+      slot * state.pages_per_sequence + position / kPageTokens;
   return state.pages + state.page_table[entry] * state.page_bytes;
 }
 

@@ -23,11 +23,11 @@ class ReferenceKernel : public Kernel {
   const OpDef& op_;
 };
 
-class ReferenceRow : public KernelRow {
+class ReferenceRow : public KernelEntry {
  public:
   explicit ReferenceRow(const OpDef& op)
-      : KernelRow(absl::StrCat(op.name, "_ref"), op.name, Isa::kRef, "",
-                  "float64") {}
+      : KernelEntry(absl::StrCat(op.name, "_ref"), op.name, Isa::kRef, "",
+                    "float64") {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
@@ -37,7 +37,7 @@ class ReferenceRow : public KernelRow {
 
 }  // namespace
 
-std::unique_ptr<KernelRow> ReferenceRowFor(const OpDef& op) {
+std::unique_ptr<KernelEntry> ReferenceRowFor(const OpDef& op) {
   return std::make_unique<ReferenceRow>(op);
 }
 

@@ -9,6 +9,6 @@
 namespace weft {
 
 // Its name is that of the op with _ref. Requires that the op is no view.
-std::unique_ptr<KernelRow> ReferenceRowFor(const OpDef& op);
+std::unique_ptr<KernelEntry> ReferenceRowFor(const OpDef& op);
 
 }  // namespace weft

@@ -27,9 +27,9 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
                          int threads, const std::string& path) {
   if (options.force) return absl::OkStatus();
   const int64_t need =
-      MemoryOf(plan, options.sequences,
+      MemoryOf(plan, options.slots,
                plan.model.encoder ? plan.max_tokens()
-                                  : options.sequences + options.more_logit_rows,
+                                  : options.slots + options.more_logit_rows,
                options.kv_pages, options.checkpoints, options.rewind_rows)
           .peak(threads) +
       options.beside_bytes;
@@ -120,12 +120,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
 
   KvCacheShape shape;
   shape.states = StatesOf(engine->plan_->buckets.back());
-  shape.slots = options.sequences;
+  shape.slots = options.slots;
   shape.pages_per_sequence =
       (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
-  shape.pages = options.kv_pages > 0
-                    ? options.kv_pages
-                    : shape.pages_per_sequence * options.sequences;
+  shape.pages = options.kv_pages > 0 ? options.kv_pages
+                                     : shape.pages_per_sequence * options.slots;
   shape.checkpoints = options.checkpoints;
   shape.marks = options.rewind_rows > 0;
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<KvCache> cache,

@@ -39,7 +39,7 @@ struct EngineOptions {
   int threads = 0;            // 0: physical cores that the process may use
   std::vector<int> affinity;  // empty, or a CPU for each thread
   bool huge_pages = false;
-  int sequences = 1;  // that run at the same time (scheduler.h)
+  int slots = 1;  // for sequences that run at the same time (scheduler.h)
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
   int64_t kv_pages = 0;

@@ -1,7 +1,7 @@
 // Many requests at once on one model (continuous batching), asynchronous, in
 // process.
 //
-//   auto engine = weft::Engine::Load("model.gguf", options);  // .sequences = 8
+//   auto engine = weft::Engine::Load("model.gguf", options);  // .slots = 8
 //   auto scheduler = weft::Scheduler::Create(*std::move(engine), {});
 //   weft::Request request;
 //   request.prompt_tokens = *(*scheduler)->tokenizer().Encode("Hello", {});
@@ -18,7 +18,7 @@
 // join and leave between steps.
 //
 // Memory is that of the engine, stated before it is loaded (MemoryOf in
-// plan.h): EngineOptions::sequences may run at the same time, and
+// plan.h): EngineOptions::slots may run at the same time, and
 // EngineOptions::kv_pages hold the keys and values of all. When no page is
 // free, requests wait in a bounded queue, and of those that run the youngest
 // gives its pages back and is computed again later. A request that was accepted

@@ -134,7 +134,7 @@ weft_options DefaultOptions() {
   const weft::SchedulerOptions scheduler;
   weft_options options = {};
   options.struct_size = sizeof options;
-  options.sequences = 4;
+  options.slots = 4;
   options.queue_limit = static_cast<int32_t>(scheduler.queue_limit);
   options.prefill_tokens = static_cast<int32_t>(scheduler.prefill_tokens);
   options.prefix_cache = scheduler.prefix_cache;
@@ -166,15 +166,15 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
                                                   const weft_options& asked) {
   weft::EngineOptions engine_options;
   engine_options.threads = asked.threads;
-  engine_options.sequences = asked.sequences;
-  engine_options.checkpoints = 2 * asked.sequences;
+  engine_options.slots = asked.slots;
+  engine_options.checkpoints = 2 * asked.slots;
   engine_options.huge_pages = asked.huge_pages != 0;
   engine_options.force = asked.force != 0;
   engine_options.model.graph.context = asked.context;
-  if (asked.threads < 0 || asked.context < 0 || asked.sequences < 1) {
+  if (asked.threads < 0 || asked.context < 0 || asked.slots < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("weft_options: threads ", asked.threads, ", context ",
-                     asked.context, ", sequences ", asked.sequences,
+                     asked.context, ", slots ", asked.slots,
                      ": the first two must be 0 or above, the last above 0"));
   }
   if (asked.kv_type != nullptr) {

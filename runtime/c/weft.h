@@ -69,7 +69,7 @@ typedef struct weft_options {
   size_t struct_size;
   int32_t threads;     /* 0: the physical cores that the process may use */
   int32_t context;     /* positions of a sequence; 0: the model's, up to 4096 */
-  int32_t sequences;   /* that run at the same time; 4 */
+  int32_t slots;       /* for sequences that run at the same time; 4 */
   int32_t queue_limit; /* sequences that may wait; 1024 */
   int32_t prefill_tokens; /* of prompts in one step beside running texts; 64 */
   int32_t prefix_cache;   /* 0 or 1; 1 */

@@ -24,13 +24,13 @@ constexpr double kRoundedOtherwise = 2e-2;
 }  // namespace
 
 // Rounding otherwise happens in few rows: where more differ it is no excuse.
-double ToleranceOf(const Node& node, const KernelRow& row,
+double ToleranceOf(const Node& node, const KernelEntry& entry,
                    const Difference& difference) {
   const OpDef& op = OpOf(node);
   const bool excused = op.rounds_inside != nullptr && op.rounds_inside(node) &&
                        difference.rows_beyond <= 1 + difference.rows / 4;
-  return excused ? std::max(row.tolerance(), kRoundedOtherwise)
-                 : row.tolerance();
+  return excused ? std::max(entry.tolerance(), kRoundedOtherwise)
+                 : entry.tolerance();
 }
 
 namespace {
@@ -82,7 +82,7 @@ class Checker : public NodeObserver {
 
   void After(const Graph&, NodeId id, const KernelCall& call) override {
     const Node& node = graph_.node(id);
-    const KernelRow* row = FindKernel(node.kernel);
+    const KernelEntry* entry = FindKernel(node.kernel);
     const std::vector<ContentPointer> want =
         evaluator_.Evaluate(graph_, node, step_, operands_);
     std::vector<std::vector<double>> moved;  // asked for where it matters
@@ -91,22 +91,22 @@ class Checker : public NodeObserver {
       const ContentPointer found = Read(value, call.outputs[i]);
       const ValueType& type = graph_.value(value).type;
       Difference difference =
-          Compare(type, step_, *found, *want[i], row->tolerance());
-      double tolerance = ToleranceOf(node, *row, difference);
+          Compare(type, step_, *found, *want[i], entry->tolerance());
+      double tolerance = ToleranceOf(node, *entry, difference);
       double share = difference.relative / tolerance;
       if (share > 1 && Rounds(node, type)) {
         if (moved.empty()) {
           moved = evaluator_.MovedByRounding(graph_, node, step_, operands_);
         }
-        difference =
-            Compare(type, step_, *found, *want[i], row->tolerance(), &moved[i]);
-        tolerance = ToleranceOf(node, *row, difference);
+        difference = Compare(type, step_, *found, *want[i], entry->tolerance(),
+                             &moved[i]);
+        tolerance = ToleranceOf(node, *entry, difference);
         share = difference.relative / tolerance;
       }
       if (share > check_.worst) {
         check_.worst = share;
         check_.worst_node = LabelOf(node);
-        check_.worst_kernel = row->name();
+        check_.worst_kernel = entry->name();
       }
       if (share > 1) {
         Fault(id, absl::StrFormat(
@@ -125,7 +125,7 @@ class Checker : public NodeObserver {
       const uint8_t* data = static_cast<const uint8_t*>(out.data);
       if (data != nullptr) written_.push_back({data, data + bytes, id});
     }
-    const int64_t scratch = row->ScratchBytes({graph_, node, {}});
+    const int64_t scratch = entry->ScratchBytes({graph_, node, {}});
     if (call.scratch != nullptr && scratch > 0) {
       written_.push_back({call.scratch, call.scratch + scratch, id});
     }

@@ -16,9 +16,9 @@
 namespace weft {
 
 // How far the node's results on this kernel may lie from the reference
-// function's, given how they do: KernelRow::tolerance, and more where the node
-// rounds inside.
-double ToleranceOf(const Node& node, const KernelRow& row,
+// function's, given how they do: KernelEntry::tolerance, and more where the
+// node rounds inside.
+double ToleranceOf(const Node& node, const KernelEntry& entry,
                    const Difference& difference);
 
 // A node at fault.

@@ -155,11 +155,11 @@ void Executor::FindLastPositions(const Batch& batch) {
   const bool slots = cache_ != nullptr;
   std::fill(last_of_slot_.begin(), last_of_slot_.end(), 0);
   for (size_t t = 0; t < batch.ids.size(); ++t) {
-    int32_t& last = last_of_slot_[slots ? batch.sequences[t] : 0];
+    int32_t& last = last_of_slot_[slots ? batch.slots[t] : 0];
     last = std::max(last, batch.positions[t]);
   }
   for (size_t t = 0; t < batch.ids.size(); ++t) {
-    last_positions_[t] = last_of_slot_[slots ? batch.sequences[t] : 0];
+    last_positions_[t] = last_of_slot_[slots ? batch.slots[t] : 0];
   }
 }
 
@@ -249,8 +249,8 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     for (ValueId id : node.outputs) {
       WEFT_RETURN_IF_ERROR(add_operand(id));
     }
-    const KernelRow* row = FindKernel(node.kernel);
-    step.kernel = row->Create({graph, node, {plan_->options.isa}});
+    const KernelEntry* entry = FindKernel(node.kernel);
+    step.kernel = entry->Create({graph, node, {plan_->options.isa}});
     step.call = {};
     if (node.scratch_offset >= 0) {
       step.call.scratch = arena_.data() + node.scratch_offset;
@@ -285,8 +285,8 @@ absl::Status Executor::Check(const Batch& batch) const {
     return error("number of tokens", tokens, 1, plan_->max_tokens());
   }
   if (static_cast<int64_t>(batch.positions.size()) != tokens ||
-      static_cast<int64_t>(batch.sequences.size()) != tokens) {
-    return error("number of positions or sequences",
+      static_cast<int64_t>(batch.slots.size()) != tokens) {
+    return error("number of positions or slots",
                  static_cast<int64_t>(batch.positions.size()), tokens, tokens);
   }
   const int64_t outputs = static_cast<int64_t>(batch.output_rows.size());
@@ -297,7 +297,7 @@ absl::Status Executor::Check(const Batch& batch) const {
   for (int64_t t = 0; t < tokens; ++t) {
     const int32_t id = batch.ids[t];
     const int32_t position = batch.positions[t];
-    const int32_t slot = batch.sequences[t];
+    const int32_t slot = batch.slots[t];
     if (id < 0 || id >= vocabulary) {
       return error("token id", id, 0, vocabulary - 1);
     }
@@ -325,8 +325,8 @@ absl::Status Executor::CheckRuns(const Batch& batch) const {
                      slot, " does not follow on: want ", want));
   };
   for (size_t t = 0; t < batch.ids.size(); ++t) {
-    const int32_t slot = batch.sequences[t], position = batch.positions[t];
-    if (t > 0 && batch.sequences[t - 1] == slot) {
+    const int32_t slot = batch.slots[t], position = batch.positions[t];
+    if (t > 0 && batch.slots[t - 1] == slot) {
       if (position == batch.positions[t - 1] + 1) continue;
       return error(slot, position, "one after the row before");
     }
@@ -336,7 +336,7 @@ absl::Status Executor::CheckRuns(const Batch& batch) const {
                                 ", where its state is"));
     }
     for (size_t before = 0; before < t; ++before) {
-      if (batch.sequences[before] != slot) continue;
+      if (batch.slots[before] != slot) continue;
       return error(slot, position, "the rows of a sequence side by side");
     }
   }
@@ -346,7 +346,7 @@ absl::Status Executor::CheckRuns(const Batch& batch) const {
 void Executor::SetPositions(const Batch& batch, bool ran) {
   if (cache_ == nullptr || !cache_->has_slots()) return;
   for (size_t t = 0; t < batch.ids.size(); ++t) {
-    cache_->SetPosition(batch.sequences[t], ran ? batch.positions[t] + 1 : -1);
+    cache_->SetPosition(batch.slots[t], ran ? batch.positions[t] + 1 : -1);
   }
 }
 
@@ -360,7 +360,7 @@ absl::Status Executor::Run(const Batch& batch) {
   };
   set(StandardInput::kIds, batch.ids.data());
   set(StandardInput::kPositions, batch.positions.data());
-  set(StandardInput::kSequence, batch.sequences.data());
+  set(StandardInput::kSequence, batch.slots.data());
   set(StandardInput::kOutputRows, batch.output_rows.data());
   set(StandardInput::kLastPositions, last_positions_.data());
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -368,7 +368,7 @@ absl::Status Executor::Run(const Batch& batch) {
   }
   void* const logits = batch.logits;
   // A step that ends in its middle leaves states that are of no use.
-  history_.BeginStep(batch.positions, batch.sequences);
+  history_.BeginStep(batch.positions, batch.slots);
   SetPositions(batch, false);
   const absl::Status status =
       Run(Step{static_cast<int64_t>(batch.ids.size()),

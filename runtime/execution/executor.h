@@ -27,7 +27,7 @@ class Kernel;  // ops/kernels/kernel_table.h
 struct Batch {
   absl::Span<const int32_t> ids;
   absl::Span<const int32_t> positions;
-  absl::Span<const int32_t> sequences;  // slots of the KV cache
+  absl::Span<const int32_t> slots;  // of the KV cache, one for each sequence
   // Rows whose logits are wanted, at least one.
   absl::Span<const int32_t> output_rows;
   // [output_rows][vocabulary], the caller's. Of an encoder, whose sequences

@@ -47,7 +47,7 @@ absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
   Batch batch;
   batch.ids = tokens;
   batch.positions = positions_;
-  batch.sequences = absl::MakeConstSpan(slots_).subspan(0, n);
+  batch.slots = absl::MakeConstSpan(slots_).subspan(0, n);
   batch.output_rows = output_rows;
   batch.logits = logits;
   WEFT_RETURN_IF_ERROR(executor_->Run(batch));

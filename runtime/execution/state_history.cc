@@ -63,12 +63,12 @@ bool StateHistory::Reaches(int32_t slot, int64_t tokens) const {
 }
 
 void StateHistory::BeginStep(absl::Span<const int32_t> positions,
-                             absl::Span<const int32_t> sequences) {
+                             absl::Span<const int32_t> slots) {
   if (cache_ == nullptr) return;
   const int64_t rows = static_cast<int64_t>(positions.size());
   for (int64_t row = 0, end = 0; row < rows; row = end) {
-    const int32_t slot = sequences[row];
-    while (end < rows && sequences[end] == slot) ++end;
+    const int32_t slot = slots[row];
+    while (end < rows && slots[end] == slot) ++end;
     const int64_t mark = cache_->mark(slot);
     if (mark < 0) continue;
     const int64_t at = positions[row] - mark;

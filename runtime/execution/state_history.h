@@ -42,7 +42,7 @@ class StateHistory {
   bool Reaches(int32_t slot, int64_t tokens) const;
   // Around a step of these rows.
   void BeginStep(absl::Span<const int32_t> positions,
-                 absl::Span<const int32_t> sequences);
+                 absl::Span<const int32_t> slots);
   void EndStep(bool ran);
   // Within, before the node runs that updates `state`.
   void Keep(int state, const Operand* inputs, ThreadPool* threads);

@@ -29,7 +29,7 @@ void TakePlainKernels(Graph& graph, const PassOptions& options) {
     if (OpOf(node).view) continue;
     const KernelChoice choice = ChooseKernel({graph, node, options.kernels},
                                              KernelPreference::kPlainest);
-    node.kernel = choice.row->name();
+    node.kernel = choice.entry->name();
   }
 }
 

@@ -31,12 +31,12 @@ KernelUse Describe(const Graph& graph, const Node& node) {
 std::vector<std::pair<std::string, std::string>> Refused(
     const NodeView& view, const std::string& taken) {
   std::vector<std::pair<std::string, std::string>> refused;
-  for (const auto& row : AllKernels()) {
-    if (row->name() == taken) break;
-    if (!row->Computes(view.node)) continue;
-    std::string why = WhyNot(*row, view);
+  for (const auto& entry : AllKernels()) {
+    if (entry->name() == taken) break;
+    if (!entry->Computes(view.node)) continue;
+    std::string why = WhyNot(*entry, view);
     if (why.empty()) why = "could compute it, but kernels were not chosen";
-    refused.emplace_back(row->name(), std::move(why));
+    refused.emplace_back(entry->name(), std::move(why));
   }
   return refused;
 }
@@ -57,8 +57,8 @@ std::vector<KernelUse> KernelUses(const Graph& graph,
                      " ", use.output);
     const auto [it, is_new] = known.emplace(key, uses.size());
     if (is_new) {
-      if (const KernelRow* row = FindKernel(use.kernel)) {
-        use.summation = row->summation();
+      if (const KernelEntry* entry = FindKernel(use.kernel)) {
+        use.summation = entry->summation();
       }
       use.refused = Refused({graph, node, {options.isa, options.f16_compute}},
                             use.kernel);

@@ -70,7 +70,7 @@ absl::Status Plan::CheckFiles() const {
   return absl::OkStatus();
 }
 
-PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
                     int64_t kv_pages, int32_t checkpoints,
                     int32_t rewind_rows) {
   PlanMemory memory;
@@ -87,16 +87,16 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
     memory.arena = std::max(memory.arena, graph.arena.bytes);
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      const KernelRow* row = FindKernel(node.kernel);
-      if (row == nullptr) continue;
+      const KernelEntry* entry = FindKernel(node.kernel);
+      if (entry == nullptr) continue;
       memory.thread_scratch =
           std::max(memory.thread_scratch,
-                   AlignedBytes(row->ThreadScratchBytes({graph, node, {}})));
+                   AlignedBytes(entry->ThreadScratchBytes({graph, node, {}})));
     }
   }
   const int64_t places =
-      int64_t{sequences} * (rewind_rows > 0 ? 2 : 1) + checkpoints;
-  memory.history = HistoryBytes(SlotUpdates(last), sequences, rewind_rows);
+      int64_t{slots} * (rewind_rows > 0 ? 2 : 1) + checkpoints;
+  memory.history = HistoryBytes(SlotUpdates(last), slots, rewind_rows);
   int64_t page = 0;
   for (const StateBytes& state : StatesOf(last)) {
     if (state.by_sequence) {
@@ -115,14 +115,14 @@ PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
     page_of_heads += bytes - KvPageBytes(last.value(node.inputs[1]).type);
   }
   memory.kv_per_token_of_heads = page_of_heads / kPageTokens;
-  memory.sequences = sequences;
+  memory.sequences = slots;
   memory.choosing = kSamplingBytesPerToken * plan.model.vocabulary_size;
   if (kv_pages == 0) {
-    kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * sequences;
+    kv_pages = (plan.context() + kPageTokens - 1) / kPageTokens * slots;
   }
   memory.kv = page * kv_pages;
   // Prompt and text, and the prompt as it was asked.
-  memory.batching = 2 * int64_t{sizeof(int32_t)} * sequences * plan.context() +
+  memory.batching = 2 * int64_t{sizeof(int32_t)} * slots * plan.context() +
                     PrefixCache::BytesFor(kv_pages);
   // The tokens that a checkpoint stands behind.
   if (memory.slot > 0) {

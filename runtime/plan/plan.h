@@ -166,7 +166,7 @@ struct PlanMemory {
 // `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
 // contexts for all of them. The queue of a scheduler (scheduler.h) is not
 // counted: 4 bytes for each token of a prompt or text that waits.
-PlanMemory MemoryOf(const Plan& plan, int sequences, int64_t logit_rows,
+PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
                     int64_t kv_pages = 0, int32_t checkpoints = 0,
                     int32_t rewind_rows = 0);
 

@@ -231,8 +231,8 @@ absl::Status CheckIsa(const Plan& plan, Isa machine, const std::string& path) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
       if (node.kernel.empty()) continue;
-      const KernelRow* row = FindKernel(node.kernel);
-      if (row != nullptr && RunsOn(machine, row->isa())) continue;
+      const KernelEntry* entry = FindKernel(node.kernel);
+      if (entry != nullptr && RunsOn(machine, entry->isa())) continue;
       return absl::FailedPreconditionError(absl::StrCat(
           "plan is for another CPU: ", path, ": it was compiled for ",
           Name(plan.options.isa), ", this machine has ", Name(machine),

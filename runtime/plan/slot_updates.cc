@@ -63,14 +63,14 @@ std::vector<SlotUpdate> SlotUpdates(const Graph& graph) {
   return updates;
 }
 
-int64_t HistoryBytes(const std::vector<SlotUpdate>& updates, int64_t sequences,
+int64_t HistoryBytes(const std::vector<SlotUpdate>& updates, int64_t slots,
                      int64_t rows) {
   int64_t operands = 0, results = 0;
   for (const SlotUpdate& update : updates) {
     operands += update.operand_bytes();
     results = std::max(results, update.result_bytes());
   }
-  return (operands * sequences + results) * rows;
+  return (operands * slots + results) * rows;
 }
 
 }  // namespace weft

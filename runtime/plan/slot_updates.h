@@ -31,9 +31,9 @@ struct SlotUpdate {
 // In the order of the graph, whose nodes are ordered and verified.
 std::vector<SlotUpdate> SlotUpdates(const Graph& graph);
 
-// What is kept beside states so that each of `sequences` can go back up to
+// What is kept beside states so that each of `slots` can go back up to
 // `rows` rows; 0 for graphs without states by sequence.
-int64_t HistoryBytes(const std::vector<SlotUpdate>& updates, int64_t sequences,
+int64_t HistoryBytes(const std::vector<SlotUpdate>& updates, int64_t slots,
                      int64_t rows);
 
 }  // namespace weft

@@ -59,25 +59,26 @@ absl::Status CheckKernel(const Graph& graph, const Node& node, Isa cap) {
     return !node.kernel.empty() ? Illegal(node, "a view has no kernel")
                                 : absl::OkStatus();
   }
-  const KernelRow* row = FindKernel(name);
-  if (row == nullptr) return Illegal(node, absl::StrCat("no kernel ", name));
-  if (!Includes(cap, row->isa())) {
+  const KernelEntry* entry = FindKernel(name);
+  if (entry == nullptr) return Illegal(node, absl::StrCat("no kernel ", name));
+  if (!Includes(cap, entry->isa())) {
     return Illegal(node, absl::StrCat("kernel ", name, " needs ",
-                                      Name(row->isa()), ", this machine has ",
+                                      Name(entry->isa()), ", this machine has ",
                                       Name(cap), ": compile it here"));
   }
-  if (!row->Computes(node)) {
-    return Illegal(node, absl::StrCat("kernel ", name, " is for ", row->op()));
+  if (!entry->Computes(node)) {
+    return Illegal(node,
+                   absl::StrCat("kernel ", name, " is for ", entry->op()));
   }
   const NodeView view = {graph, node, {cap}};
-  if (std::string why = row->Refuses(view); !why.empty()) {
+  if (std::string why = entry->Refuses(view); !why.empty()) {
     return Illegal(node, absl::StrCat("kernel ", name, " refuses: ", why));
   }
-  const int64_t scratch = row->ScratchBytes(view);
+  const int64_t scratch = entry->ScratchBytes(view);
   if (scratch > 0 ? node.scratch_offset < 0 : node.scratch_offset != -1) {
     return Illegal(node, "scratch memory has no place, or one without need");
   }
-  if (scratch > kMaxBytes || row->ThreadScratchBytes(view) > kMaxBytes) {
+  if (scratch > kMaxBytes || entry->ThreadScratchBytes(view) > kMaxBytes) {
     return Illegal(node, "scratch memory of impossible size");
   }
   return absl::OkStatus();
@@ -136,13 +137,13 @@ absl::Status CheckOrders(const Plan& plan) {
   for (const Graph& graph : plan.buckets) {
     for (NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      const KernelRow* row = FindKernel(node.kernel);
-      if (row == nullptr) continue;
+      const KernelEntry* entry = FindKernel(node.kernel);
+      if (entry == nullptr) continue;
       const std::string key = absl::StrCat(node.op->name, " ", node.name);
-      const auto it = orders.emplace(key, row->summation()).first;
-      if (it->second != row->summation()) {
+      const auto it = orders.emplace(key, entry->summation()).first;
+      if (it->second != entry->summation()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "illegal plan: ", key, ": kernel ", row->name(),
+            "illegal plan: ", key, ": kernel ", entry->name(),
             " sums in another order than the one for other token counts"));
       }
     }

@@ -149,7 +149,7 @@ TEST_P(EmbeddingModelTest, TextsInOneStepDoNotSeeEachOther) {
   const Model& model = GetParam();
   const auto engine = Load(model.file(), std::nullopt);
   EngineOptions options;
-  options.sequences = 4;
+  options.slots = 4;
   auto batched = Load(model.file(), std::nullopt, options);
   ASSERT_TRUE(engine != nullptr && batched != nullptr);
   auto scheduler = Scheduler::Create(std::move(batched), {});

@@ -253,7 +253,7 @@ TEST(EncoderTest, PassesThatKeepTheOrderOfSumsKeepTheBits) {
 TEST(EncoderTest, AVectorIsTheSameWhateverElseIsInTheStep) {
   const Model model("bert");
   EngineOptions options = ExactCache();
-  options.sequences = 2;
+  options.slots = 2;
   const auto engine = Load(model.path(), options);
   ASSERT_NE(engine, nullptr);
   std::vector<int32_t> ids, positions, slots, rows;

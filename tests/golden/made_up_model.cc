@@ -49,7 +49,7 @@ void ExpectBitsBesideOthers(const std::string& path) {
   constexpr int kSequences = 8;
   EngineOptions options;
   options.threads = 2;
-  options.sequences = kSequences;
+  options.slots = kSequences;
   const auto engine = Engine::Load(path, options);
   ASSERT_TRUE(engine.ok()) << path << ": " << engine.status();
   const int64_t columns = (*engine)->plan().model.output_columns();
@@ -83,7 +83,7 @@ void ExpectBitsBesideOthers(const std::string& path) {
       all.insert(all.end(), begin, begin + columns);
     }
   }
-  options.sequences = 1;
+  options.slots = 1;
   for (int i = 0; i < kSequences; ++i) {
     EXPECT_TRUE(SameBits(Logits(path, options, texts[i], 512), together[i]))
         << path << " sequence " << i << " of eight";

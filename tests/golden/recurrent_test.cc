@@ -174,7 +174,7 @@ class NodeCounter : public NodeObserver {
 
 EngineOptions WithRewind(int32_t rows) {
   EngineOptions options;
-  options.sequences = 3;
+  options.slots = 3;
   options.rewind_rows = rows;
   return options;
 }
@@ -360,7 +360,7 @@ TEST(Recurrent, StepsThatDoNotFollowOnAreRefused) {
 TEST(Recurrent, MemoryIsStated) {
   const Model model = Models().front();
   EngineOptions options;
-  options.sequences = 3;
+  options.slots = 3;
   options.checkpoints = 2;
   const auto engine = Load(model.path(), options);
   ASSERT_NE(engine, nullptr);

@@ -294,7 +294,7 @@ const Case kWrong[] = {
     {"%9 = mean_rows(%8, %2, %5) f32[R,4]", "mean_rows wants a matrix [T,D]"},
     {"%9 = mean_rows(%3, %2, %3) f32[R,64]", "mean_rows operand 2"},
     {"%9 = attention_values(%3, %7, %1, %2) f32[T,64]",
-     "attention_values: weights are [T,64], want [T,H,S]"},
+     "attention_values: probabilities are [T,64], want [T,H,S]"},
     {"%9 = attention_values(%8, %3, %1, %2) f32[T,128]",
      "attention_values operand 1: want a state"},
     {"%9 = attention_values(%8, %7, %1, %2) value_dim=24 f32[T,96]",

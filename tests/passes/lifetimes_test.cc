@@ -220,7 +220,7 @@ TEST(Lifetimes, ScratchLivesInItsStepOnly) {
 )");
   EXPECT_EQ(LifetimesOf(graph).records.size(), 2u) << "no kernels, no scratch";
   Node& node = graph.node(graph.order()[1]);
-  const KernelRow* row = ChooseKernel({graph, node, {Isa::kAvx2}}).row;
+  const KernelEntry* row = ChooseKernel({graph, node, {Isa::kAvx2}}).entry;
   if (row->isa() != Isa::kAvx2) GTEST_SKIP() << "reference kernels only";
   node.kernel = row->name();
   const Lifetimes lifetimes = LifetimesOf(graph);

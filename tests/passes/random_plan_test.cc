@@ -105,7 +105,7 @@ Logits RunChunks(std::shared_ptr<const Plan> plan, const Text& text,
     Batch batch;
     batch.ids = absl::MakeConstSpan(text.ids).subspan(begin, n);
     batch.positions = absl::MakeConstSpan(text.positions).subspan(begin, n);
-    batch.sequences = absl::MakeConstSpan(text.sequences).subspan(begin, n);
+    batch.slots = absl::MakeConstSpan(text.sequences).subspan(begin, n);
     batch.output_rows = absl::MakeConstSpan(text.rows).subspan(0, n);
     batch.logits = logits.data() + begin * vocabulary;
     const absl::Status ran = (*executor)->Run(batch);
@@ -254,7 +254,7 @@ TEST(RandomPlan, PoisonedMemoryIsNeverRead) {
         Batch batch;
         batch.ids = text.ids;
         batch.positions = text.positions;
-        batch.sequences = text.sequences;
+        batch.slots = text.sequences;
         // Some of the rows, not in order.
         std::vector<int32_t> rows = text.rows;
         std::shuffle(rows.begin(), rows.end(), std::mt19937(seed));

@@ -113,7 +113,7 @@ class Runner {
       const absl::Span<const int32_t> numbers =
           root.name == "ids"         ? batch_.ids
           : root.name == "positions" ? batch_.positions
-          : root.name == "sequence"  ? batch_.sequences
+          : root.name == "sequence"  ? batch_.slots
                                      : batch_.output_rows;
       operand.data = const_cast<int32_t*>(numbers.data());
     } else if (root.kind == ValueKind::kWeight) {
@@ -138,7 +138,7 @@ class Runner {
     for (ValueId id : node.inputs) operands.push_back(OperandOf(id));
     for (ValueId id : node.outputs) operands.push_back(OperandOf(id));
     const NodeView view = {graph_, node, {isa_}};
-    const KernelRow* row = FindKernel(node.kernel);
+    const KernelEntry* row = FindKernel(node.kernel);
     const std::unique_ptr<Kernel> kernel = row->Create(view);
     KernelCall call = {};
     call.inputs = operands.data();

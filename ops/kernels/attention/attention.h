@@ -45,7 +45,7 @@ struct AttentionArgs {
   const KvState* keys;
   const KvState* values;
   const int32_t* positions;  // [rows], >= 0: the last that a row sees
-  const int32_t* sequence;   // [rows]
+  const int32_t* slots;      // [rows]: of its sequence
   // [rows], >= 0: where a row stands; null: there.
   const int32_t* own_positions = nullptr;
   float scale;

@@ -72,7 +72,7 @@ class AttentionNode : public Kernel {
   // `rows` are positions and sequence, as they stand behind the states.
   static void SetRows(const Operand* rows, AttentionArgs* args) {
     args->positions = static_cast<const int32_t*>(rows[0].data);
-    args->sequence = static_cast<const int32_t*>(rows[1].data);
+    args->slots = static_cast<const int32_t*>(rows[1].data);
   }
   static void SetResult(const Operand& y, AttentionArgs* args) {
     args->y = static_cast<float*>(y.data);
@@ -174,12 +174,13 @@ constexpr Exactness kPairs = {"pages in order, bfloat16 pairs", 0.1};
 
 // One line of the family's lists.
 template <class Node>
-class AttentionRow : public KernelRow {
+class AttentionRow : public KernelEntry {
  public:
   AttentionRow(const AttentionKernel& kernel, Isa isa, Exactness exactness)
-      : KernelRow(absl::StrCat(kernel.op, "_", Info(DTypeOf(kernel.type)).name,
-                               "_64_", Name(isa)),
-                  kernel.op, isa, "", exactness.summation),
+      : KernelEntry(
+            absl::StrCat(kernel.op, "_", Info(DTypeOf(kernel.type)).name,
+                         "_64_", Name(isa)),
+            kernel.op, isa, "", exactness.summation),
         kernel_(kernel),
         tolerance_(exactness.tolerance) {}
 
@@ -206,14 +207,14 @@ class AttentionRow : public KernelRow {
 
 template <class Node>
 void AddLines(const KernelList<AttentionKernel>& lines, Isa isa,
-              Exactness exactness, KernelRows* rows) {
+              Exactness exactness, KernelEntries* rows) {
   for (const AttentionKernel& line : lines) {
     rows->push_back(std::make_unique<AttentionRow<Node>>(line, isa, exactness));
   }
 }
 
 void AddKernels(const AttentionKernels& kernels, Isa isa, Exactness exactness,
-                KernelRows* rows) {
+                KernelEntries* rows) {
   AddLines<FusedNode>(kernels.fused, isa, exactness, rows);
   AddLines<ScoresNode>(kernels.scores, isa, exactness, rows);
   AddLines<ValuesNode>(kernels.values, isa, exactness, rows);
@@ -221,7 +222,7 @@ void AddKernels(const AttentionKernels& kernels, Isa isa, Exactness exactness,
 
 }  // namespace
 
-void AddAttentionKernels(KernelRows* rows) {
+void AddAttentionKernels(KernelEntries* rows) {
 #if defined(__x86_64__)
   AddKernels(kAttentionKernelsAvx512Bf16, Isa::kAvx512Bf16, kPairs, rows);
   AddKernels(kAttentionKernelsAvx512, Isa::kAvx512, kExact, rows);

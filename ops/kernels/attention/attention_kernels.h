@@ -1,10 +1,10 @@
-// Attention, fused and as its primitives, as rows of the kernel table.
+// Attention, fused and as its primitives, as entries of the kernel table.
 #pragma once
 
 #include "ops/kernels/kernel_table.h"
 
 namespace weft {
 
-void AddAttentionKernels(KernelRows* rows);
+void AddAttentionKernels(KernelEntries* rows);
 
 }  // namespace weft

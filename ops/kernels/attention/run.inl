@@ -119,7 +119,7 @@ template <KvType kType>
 WEFT_INLINE const uint8_t* PageHead(const Run& run, const KvState& state,
                                     int64_t page, int64_t dims) {
   const AttentionArgs& args = *run.args;
-  return KvPage(state, args.sequence[run.first_token], page * kPageTokens) +
+  return KvPage(state, args.slots[run.first_token], page * kPageTokens) +
          run.kv_head * KvHeadBytes(kType, dims);
 }
 
@@ -186,7 +186,7 @@ WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
     if (token_end > args.rows) token_end = args.rows;
     for (int64_t t = token_begin; t < token_end;) {
       int64_t stop = t + 1;
-      while (stop < token_end && args.sequence[stop] == args.sequence[t]) {
+      while (stop < token_end && args.slots[stop] == args.slots[t]) {
         ++stop;
       }
       run_one(StartRun(args, head_begin, head_end, t, stop, thread_scratch));

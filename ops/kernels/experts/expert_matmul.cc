@@ -246,14 +246,14 @@ class ExpertMatmulRow : public PartMatmulRow {
 
 }  // namespace
 
-void AddExpertMatmulKernels(KernelRows* rows) {
+void AddExpertMatmulKernels(KernelEntries* rows) {
   ForEachPartMatmul([rows](MatmulTiles tiles, bool quantized) {
     rows->push_back(
         std::make_unique<ExpertMatmulRow>(std::move(tiles), quantized));
   });
 }
 
-void AddExpertKernels(KernelRows* rows) {
+void AddExpertKernels(KernelEntries* rows) {
   AddTopKKernels(rows);
   AddExpertRowsKernels(rows);
   AddExpertMatmulKernels(rows);

@@ -49,11 +49,11 @@ class ExpertRowsNode : public Kernel {
   const Function function_;
 };
 
-class ExpertRowsRow : public KernelRow {
+class ExpertRowsRow : public KernelEntry {
  public:
   ExpertRowsRow(const OpSchema& op, Function function)
-      : KernelRow(absl::StrCat(op.name, "_any_row"), op.name, Isa::kRef, "",
-                  "exact"),
+      : KernelEntry(absl::StrCat(op.name, "_any_row"), op.name, Isa::kRef, "",
+                    "exact"),
         function_(function) {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
@@ -67,7 +67,7 @@ class ExpertRowsRow : public KernelRow {
 
 }  // namespace
 
-void AddExpertRowsKernels(KernelRows* rows) {
+void AddExpertRowsKernels(KernelEntries* rows) {
   rows->push_back(std::make_unique<ExpertRowsRow>(kExpertAddOp, Add));
   rows->push_back(std::make_unique<ExpertRowsRow>(kExpertMulOp, Multiply));
 }

@@ -111,9 +111,9 @@ class TopKNode : public Kernel {
     for (int64_t i = 0; i < choice_.k; ++i) {
       const int32_t best =
           Largest(by, 0, static_cast<int32_t>(columns_), candidates);
-      p[i] = choice_.margin > 0 ? MixerShare(x, columns_, candidates, best,
-                                             choice_.margin)
-                                : x[best];
+      p[i] = choice_.margin > 0
+                 ? MixerShare(x, columns_, candidates, best, choice_.margin)
+                 : x[best];
       candidates[best] = false;
       ids[i] = best;
       sum += p[i];
@@ -128,9 +128,9 @@ class TopKNode : public Kernel {
   const bool biased_;
 };
 
-class TopKRow : public KernelRow {
+class TopKRow : public KernelEntry {
  public:
-  TopKRow() : KernelRow("top_k_any_row", "top_k", Isa::kRef, "", "exact") {}
+  TopKRow() : KernelEntry("top_k_any_row", "top_k", Isa::kRef, "", "exact") {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
@@ -140,7 +140,7 @@ class TopKRow : public KernelRow {
 
 }  // namespace
 
-void AddTopKKernels(KernelRows* rows) {
+void AddTopKKernels(KernelEntries* rows) {
   rows->push_back(std::make_unique<TopKRow>());
 }
 

@@ -163,11 +163,11 @@ class ConcatHeadsNode : public Kernel {
   const int64_t heads_;
 };
 
-class ConcatHeadsRow : public KernelRow {
+class ConcatHeadsRow : public KernelEntry {
  public:
   ConcatHeadsRow()
-      : KernelRow("concat_heads_any_row", "concat_heads", Isa::kRef, "",
-                  "exact") {}
+      : KernelEntry("concat_heads_any_row", "concat_heads", Isa::kRef, "",
+                    "exact") {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
@@ -177,7 +177,7 @@ class ConcatHeadsRow : public KernelRow {
 
 }  // namespace
 
-void AddHeadKernels(KernelRows* rows) {
+void AddHeadKernels(KernelEntries* rows) {
   ForEachPartMatmul([rows](MatmulTiles tiles, bool quantized) {
     rows->push_back(
         std::make_unique<HeadMatmulRow>(std::move(tiles), quantized));

@@ -158,10 +158,10 @@ const char* SummationOf(RowForm form) {
 }
 
 // One entry of the family's tables.
-class MatmulRow : public KernelRow {
+class MatmulRow : public KernelEntry {
  public:
   MatmulRow(const MatmulKernel& kernel, RowForm form)
-      : KernelRow(
+      : KernelEntry(
             kernel.name(), "matmul", kernel.isa,
             absl::string_view(kernel.layout) == "rows" ? "" : kernel.layout,
             SummationOf(form)),
@@ -245,7 +245,7 @@ class OneDnnBf16Row : public Bf16Row {
 
 }  // namespace
 
-void AddMatmulKernels(KernelRows* rows) {
+void AddMatmulKernels(KernelEntries* rows) {
   for (const MatmulKernel& kernel : QuantizedMatmulKernels()) {
     rows->push_back(std::make_unique<MatmulRow>(kernel, RowForm::kQuantized));
   }

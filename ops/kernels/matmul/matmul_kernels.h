@@ -1,4 +1,4 @@
-// The matmul kernels as rows of the kernel table: for `matmul` and
+// The matmul kernels as entries of the kernel table: for `matmul` and
 // `fused_matmul` nodes, quantised and dense weights, with RMSNorm before and
 // epilogues after.
 #pragma once
@@ -7,6 +7,6 @@
 
 namespace weft {
 
-void AddMatmulKernels(KernelRows* rows);
+void AddMatmulKernels(KernelEntries* rows);
 
 }  // namespace weft

@@ -8,12 +8,12 @@ namespace weft {
 
 PartMatmulRow::PartMatmulRow(const std::string& part, MatmulTiles tiles,
                              bool quantized)
-    : KernelRow(absl::StrCat(part, "_", tiles.name()), part + "_matmul",
-                tiles.any().isa,
-                absl::string_view(tiles.any().layout) == "rows"
-                    ? ""
-                    : tiles.any().layout,
-                quantized ? "blocks of 32" : "chain"),
+    : KernelEntry(absl::StrCat(part, "_", tiles.name()), part + "_matmul",
+                  tiles.any().isa,
+                  absl::string_view(tiles.any().layout) == "rows"
+                      ? ""
+                      : tiles.any().layout,
+                  quantized ? "blocks of 32" : "chain"),
       part_(part),
       tiles_(std::move(tiles)),
       quantized_(quantized) {}

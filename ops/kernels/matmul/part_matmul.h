@@ -12,7 +12,7 @@
 
 namespace weft {
 
-class PartMatmulRow : public KernelRow {
+class PartMatmulRow : public KernelEntry {
  public:
   std::string Refuses(const NodeView& view) const override;
   int64_t ThreadScratchBytes(const NodeView& view) const override;

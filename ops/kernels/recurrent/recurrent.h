@@ -29,7 +29,7 @@ struct RecurrentRows {
 struct RecurrentRun {
   const KvState* state;
   const int32_t* positions;  // [rows]
-  const int32_t* sequence;   // [rows]
+  const int32_t* slots;      // [rows]: of its sequence
   int64_t rows;              // of the step
   float* y;
   int64_t y_row_bytes;

@@ -52,10 +52,10 @@ struct Rows {
 // The first run that begins at `row` or behind.
 WEFT_INLINE Rows RowsFrom(const RecurrentRun& run, int64_t row) {
   Rows rows = {row, row + 1, nullptr, run.positions[row] == 0};
-  const int32_t sequence = run.sequence[row];
-  while (rows.end < run.rows && run.sequence[rows.end] == sequence) ++rows.end;
-  rows.slot = reinterpret_cast<float*>(run.state->pages +
-                                       sequence * run.state->page_bytes);
+  const int32_t slot = run.slots[row];
+  while (rows.end < run.rows && run.slots[rows.end] == slot) ++rows.end;
+  rows.slot =
+      reinterpret_cast<float*>(run.state->pages + slot * run.state->page_bytes);
   return rows;
 }
 

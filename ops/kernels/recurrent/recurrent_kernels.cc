@@ -21,11 +21,11 @@ template <class Args>
 class RecurrentNode : public Kernel {
  public:
   int64_t Items(const KernelCall& call, int) const override {
-    const int32_t* sequence =
+    const int32_t* slots =
         static_cast<const int32_t*>(call.inputs[indices_ + 1].data);
     int64_t runs = 1;
     for (int64_t row = 1; row < call.outputs[1].rows; ++row) {
-      runs += sequence[row] != sequence[row - 1];
+      runs += slots[row] != slots[row - 1];
     }
     return runs * parts_;
   }
@@ -36,7 +36,7 @@ class RecurrentNode : public Kernel {
     args.run.state = call.inputs[0].state;
     args.run.positions =
         static_cast<const int32_t*>(call.inputs[indices_].data);
-    args.run.sequence =
+    args.run.slots =
         static_cast<const int32_t*>(call.inputs[indices_ + 1].data);
     args.run.rows = call.outputs[1].rows;
     args.run.y = static_cast<float*>(call.outputs[1].data);
@@ -173,11 +173,11 @@ const RecurrentKernels* KernelsOf(Isa isa) {
 
 // One line of the family's lists. All sum alike, whatever the instruction set.
 template <class Node, class Args>
-class Row : public KernelRow {
+class Row : public KernelEntry {
  public:
   Row(const RecurrentKernel<Args>& kernel, Isa isa)
-      : KernelRow(absl::StrCat(kernel.op, "_f32_", Name(isa)), kernel.op, isa,
-                  "", "lanes"),
+      : KernelEntry(absl::StrCat(kernel.op, "_f32_", Name(isa)), kernel.op, isa,
+                    "", "lanes"),
         kernel_(kernel) {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
@@ -191,7 +191,7 @@ class Row : public KernelRow {
 
 template <class Node, class Args>
 void AddLines(const KernelList<RecurrentKernel<Args>>& lines, Isa isa,
-              KernelRows* rows) {
+              KernelEntries* rows) {
   for (const RecurrentKernel<Args>& line : lines) {
     rows->push_back(std::make_unique<Row<Node, Args>>(line, isa));
   }
@@ -199,7 +199,7 @@ void AddLines(const KernelList<RecurrentKernel<Args>>& lines, Isa isa,
 
 }  // namespace
 
-void AddRecurrentKernels(KernelRows* rows) {
+void AddRecurrentKernels(KernelEntries* rows) {
   for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const RecurrentKernels* kernels = KernelsOf(isa);
     if (kernels == nullptr) continue;

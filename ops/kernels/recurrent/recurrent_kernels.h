@@ -1,10 +1,10 @@
-// The recurrent kernels (recurrent.h) as rows of the kernel table.
+// The recurrent kernels (recurrent.h) as entries of the kernel table.
 #pragma once
 
 #include "ops/kernels/kernel_table.h"
 
 namespace weft {
 
-void AddRecurrentKernels(KernelRows* rows);
+void AddRecurrentKernels(KernelEntries* rows);
 
 }  // namespace weft

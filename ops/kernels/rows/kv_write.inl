@@ -86,7 +86,7 @@ WEFT_INLINE void WriteHead(const KvWriteArgs& args, const float* x, int64_t row,
   const int64_t dims = args.head_dim;
   const int64_t position = args.positions[row];
   const int64_t place = position % kPageTokens;
-  uint8_t* head = KvPage(*args.state, args.sequence[row], position) +
+  uint8_t* head = KvPage(*args.state, args.slots[row], position) +
                   head_index * KvHeadBytes(kType, dims);
   if constexpr (kType == KvType::kF32) {
     PlaceHead(x, dims, args.keys, place, head);

@@ -255,7 +255,7 @@ void SetOperands(const KernelCall& call, KvWriteArgs* args) {
   args->x = Rows(call.inputs[1]);
   args->state = call.inputs[0].state;
   args->positions = static_cast<const int32_t*>(call.inputs[2].data);
-  args->sequence = static_cast<const int32_t*>(call.inputs[3].data);
+  args->slots = static_cast<const int32_t*>(call.inputs[3].data);
 }
 
 class KvWriteNode : public Kernel {
@@ -345,11 +345,12 @@ std::string WhyNotFor(const NodeView& view, const CacheKernel<Args>& kernel) {
 
 // One line of the family's lists.
 template <class Node, class Line>
-class RowWiseRow : public KernelRow {
+class RowWiseRow : public KernelEntry {
  public:
   RowWiseRow(const Line& kernel, Isa isa)
-      : KernelRow(absl::StrCat(kernel.op, "_", TypeOf(kernel), "_", Name(isa)),
-                  kernel.op, isa, "", "lanes"),
+      : KernelEntry(
+            absl::StrCat(kernel.op, "_", TypeOf(kernel), "_", Name(isa)),
+            kernel.op, isa, "", "lanes"),
         kernel_(kernel) {}
 
   std::string Refuses(const NodeView& view) const override {
@@ -364,7 +365,7 @@ class RowWiseRow : public KernelRow {
 };
 
 template <class Node, class Line>
-void AddLines(const KernelList<Line>& lines, Isa isa, KernelRows* rows) {
+void AddLines(const KernelList<Line>& lines, Isa isa, KernelEntries* rows) {
   for (const Line& line : lines) {
     rows->push_back(std::make_unique<RowWiseRow<Node, Line>>(line, isa));
   }
@@ -399,9 +400,9 @@ class EmbedNode : public Kernel {
   const WeightLayout* layout_;
 };
 
-class EmbedRow : public KernelRow {
+class EmbedRow : public KernelEntry {
  public:
-  EmbedRow() : KernelRow("embed_any_row", "embed", Isa::kRef, "", "exact") {}
+  EmbedRow() : KernelEntry("embed_any_row", "embed", Isa::kRef, "", "exact") {}
 
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
@@ -431,7 +432,7 @@ RowFunction<NormArgs> NormFunctionFor(absl::string_view op, Isa isa) {
   return nullptr;
 }
 
-void AddRowKernels(KernelRows* rows) {
+void AddRowKernels(KernelEntries* rows) {
   for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
     const RowKernels* kernels = RowKernelsFor(isa);
     if (kernels == nullptr) continue;

@@ -1,4 +1,4 @@
-// The row-wise kernels (rows.h) and embed as rows of the kernel table.
+// The row-wise kernels (rows.h) and embed as entries of the kernel table.
 #pragma once
 
 #include "ops/kernels/kernel_table.h"
@@ -14,6 +14,6 @@ const RowKernels* RowKernelsFor(Isa isa);
 // none.
 RowFunction<NormArgs> NormFunctionFor(absl::string_view op, Isa isa);
 
-void AddRowKernels(KernelRows* rows);
+void AddRowKernels(KernelEntries* rows);
 
 }  // namespace weft

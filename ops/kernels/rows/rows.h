@@ -125,7 +125,7 @@ struct KvWriteArgs {
   bool keys;         // transposed layout
   const KvState* state;
   const int32_t* positions;  // [rows]
-  const int32_t* sequence;   // [rows]
+  const int32_t* slots;      // [rows]: of its sequence
 };
 
 // The same bits as rope followed by kv_write of its result.

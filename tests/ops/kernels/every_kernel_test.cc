@@ -197,7 +197,7 @@ int InPlaceOperand(const KernelOperands& operands) {
   return alike ? i : -1;
 }
 
-std::vector<Bytes> RunKernel(const KernelRow& row, How how,
+std::vector<Bytes> RunKernel(const KernelEntry& row, How how,
                              KernelOperands* operands) {
   operands->Restore();
   std::vector<Operand> inputs = operands->inputs();
@@ -227,7 +227,7 @@ std::vector<Bytes> RunKernel(const KernelRow& row, How how,
   return Results(*operands);
 }
 
-void ExpectNearReference(const KernelRow& row, const KernelOperands& operands,
+void ExpectNearReference(const KernelEntry& row, const KernelOperands& operands,
                          const std::vector<Bytes>& found,
                          const std::vector<Bytes>& want) {
   const Node& node = operands.node();
@@ -264,7 +264,7 @@ Bytes FirstRows(const ValueType& type, const Bounds& step, Bytes& result,
   return bytes;
 }
 
-void ExpectSameFirstRows(const KernelRow& row, const KernelOperands& operands,
+void ExpectSameFirstRows(const KernelEntry& row, const KernelOperands& operands,
                          std::vector<Bytes> all, KernelOperands* fewer) {
   if (OpOf(operands.node()).writes_state) return;
   std::vector<Bytes> found = RunKernel(row, How::kWhole, fewer);
@@ -281,7 +281,7 @@ void ExpectSameFirstRows(const KernelRow& row, const KernelOperands& operands,
 
 // Rounding the operands of large scores moves them by more than the distance of
 // the largest two.
-bool RoundsToAnother(const KernelRow& row, const Numbers& numbers,
+bool RoundsToAnother(const KernelEntry& row, const Numbers& numbers,
                      const std::string& graph) {
   return row.tolerance() > 1e-2 && numbers.name == absl::string_view("large") &&
          absl::StrContains(graph, "state ");
@@ -317,7 +317,7 @@ TEST_P(EveryKernel, IsNearItsReferenceWithTheBitsOfItsSummationOrder) {
       std::map<std::string, std::pair<std::string, std::vector<Bytes>>> orders;
       for (const KernelCase& one : cases) {
         SCOPED_TRACE(absl::StrCat(one.name, " on ", numbers.name, ":\n", text));
-        const KernelRow& row = *one.row;
+        const KernelEntry& row = *one.entry;
         const std::vector<Bytes> whole =
             RunKernel(row, How::kWhole, operands->get());
         if (!RoundsToAnother(row, numbers, text)) {
@@ -360,7 +360,7 @@ TEST(EveryCase, HasAKernelWhereItsOpHas) {
           !one.graph.value(node.inputs[1]).type.layout.empty()) {
         continue;
       }
-      EXPECT_NE(ChooseKernel({one.graph, node, {kLeastIsa}}).row, row.get())
+      EXPECT_NE(ChooseKernel({one.graph, node, {kLeastIsa}}).entry, row.get())
           << one.name << ":\n"
           << Dump(one.graph);
     }

@@ -106,11 +106,11 @@ TEST(KernelTable, CapIsKept) {
       const Graph graph = Product(info.type, layout, "q8r");
       for (Isa cap : kCaps) {
         const KernelChoice choice = Choose(graph, cap);
-        ASSERT_NE(choice.row, nullptr);
-        EXPECT_TRUE(Includes(cap, choice.row->isa()))
-            << choice.row->name() << " under " << Name(cap);
+        ASSERT_NE(choice.entry, nullptr);
+        EXPECT_TRUE(Includes(cap, choice.entry->isa()))
+            << choice.entry->name() << " under " << Name(cap);
       }
-      EXPECT_EQ(Choose(graph, Isa::kRef).row->name(), "matmul_ref");
+      EXPECT_EQ(Choose(graph, Isa::kRef).entry->name(), "matmul_ref");
     }
   }
 }
@@ -130,7 +130,7 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
           // weights out.
           const bool none = info.quantized && std::string(layout) != "" &&
                             std::string(x) == "f32";
-          EXPECT_EQ(choice.row->isa(), none ? Isa::kRef : kLeastIsa)
+          EXPECT_EQ(choice.entry->isa(), none ? Isa::kRef : kLeastIsa)
               << info.name << " " << layout << " " << x << " " << tokens;
         }
       }
@@ -155,7 +155,7 @@ TEST(KernelTable, RefusalsSayWhy) {
   // Rows that stand before the chosen one, in the table's order.
   size_t at = 0;
   for (const auto& row : AllKernels()) {
-    if (row.get() == choice.row) break;
+    if (row.get() == choice.entry) break;
     if (at < choice.refused.size() && choice.refused[at].first == row.get()) {
       ++at;
     }
@@ -187,9 +187,9 @@ TEST(KernelTable, PlainestSumsInTheOrderOfTheBest) {
         for (int64_t tokens : {1, 512}) {
           const Graph graph = Product(info.type, layout, x, tokens);
           for (Isa cap : kCaps) {
-            const KernelRow* best = Choose(graph, cap).row;
-            const KernelRow* plainest =
-                Choose(graph, cap, KernelPreference::kPlainest).row;
+            const KernelEntry* best = Choose(graph, cap).entry;
+            const KernelEntry* plainest =
+                Choose(graph, cap, KernelPreference::kPlainest).entry;
             EXPECT_EQ(best->summation(), plainest->summation())
                 << best->name() << " and " << plainest->name();
             EXPECT_TRUE(Includes(cap, plainest->isa()));
@@ -211,7 +211,7 @@ TEST(KernelTable, AllTokenCountsSumInOneOrder) {
           std::set<std::string> orders;
           for (int64_t tokens : {1, 2, 8, 24, 25, 64, 512, 4096}) {
             orders.insert(Choose(Product(info.type, layout, x, tokens), cap)
-                              .row->summation());
+                              .entry->summation());
           }
           EXPECT_EQ(orders.size(), 1u)
               << info.name << " " << layout << " " << x << " " << Name(cap);

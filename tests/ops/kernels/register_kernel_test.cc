@@ -20,13 +20,13 @@ class NoKernel : public Kernel {
   void Run(const KernelCall&, int, int64_t, int64_t) const override {}
 };
 
-class TestRow : public KernelRow {
+class TestRow : public KernelEntry {
  public:
   explicit TestRow(std::string name, std::string op = "silu",
                    std::string layout = "", std::string summation = "float64",
                    std::string refuses = "")
-      : KernelRow(std::move(name), std::move(op), Isa::kRef, std::move(layout),
-                  std::move(summation)),
+      : KernelEntry(std::move(name), std::move(op), Isa::kRef,
+                    std::move(layout), std::move(summation)),
         refuses_(std::move(refuses)) {}
   std::string Refuses(const NodeView&) const override { return refuses_; }
   std::unique_ptr<Kernel> Create(const NodeView&) const override {
@@ -52,7 +52,7 @@ Graph OneNode(const std::string& op) {
 
 std::string Chosen(const Graph& graph) {
   const Node& node = graph.node(graph.order().back());
-  return ChooseKernel({graph, node, {DetectIsa()}}).row->name();
+  return ChooseKernel({graph, node, {DetectIsa()}}).entry->name();
 }
 
 TEST(RegisterKernel, TheLatestStandsFirst) {
@@ -86,12 +86,12 @@ TEST(RegisterKernel, OneThatRefusesLeavesTheNodeToOthers) {
   ASSERT_TRUE(registration.ok());
   const Node& node = graph.node(graph.order().back());
   const KernelChoice choice = ChooseKernel({graph, node, {DetectIsa()}});
-  EXPECT_EQ(choice.row->name(), before);
+  EXPECT_EQ(choice.entry->name(), before);
   ASSERT_FALSE(choice.refused.empty());
   EXPECT_EQ(choice.refused[0].second, "not on Mondays");
 }
 
-void ExpectRefused(std::unique_ptr<KernelRow> row, const std::string& why) {
+void ExpectRefused(std::unique_ptr<KernelEntry> row, const std::string& why) {
   const size_t before = AllKernels().size();
   const absl::StatusOr<Registration> registration =
       RegisterKernel(std::move(row));

@@ -26,7 +26,7 @@ std::vector<float> RunRows(Engine& engine, const std::vector<Row>& rows) {
   Batch batch;
   batch.ids = ids;
   batch.positions = positions;
-  batch.sequences = slots;
+  batch.slots = slots;
   batch.output_rows = outputs;
   batch.logits = logits.data();
   EXPECT_TRUE(engine.executor().Run(batch).ok());
@@ -37,7 +37,7 @@ class BatchTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BatchTest, MixedSequencesGiveTheBitsOfEachAlone) {
   EngineOptions options;
-  options.sequences = 4;
+  options.slots = 4;
   options.threads = 2;
   auto loaded = Engine::Load(GetParam(), options);
   ASSERT_TRUE(loaded.ok()) << loaded.status();

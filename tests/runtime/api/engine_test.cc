@@ -42,7 +42,7 @@ TEST(EngineTest, BadIdsAreErrors) {
 // an error that names it.
 TEST(EngineTest, StepsAreCheckedToTheLastNumber) {
   EngineOptions options;
-  options.sequences = 2;
+  options.slots = 2;
   const auto engine = Load(kSmall, options);
   ASSERT_NE(engine, nullptr);
   for (int32_t slot : {0, 1}) {
@@ -54,7 +54,7 @@ TEST(EngineTest, StepsAreCheckedToTheLastNumber) {
     Batch batch;
     batch.ids = absl::MakeConstSpan(&id, 1);
     batch.positions = absl::MakeConstSpan(&position, 1);
-    batch.sequences = absl::MakeConstSpan(&slot, 1);
+    batch.slots = absl::MakeConstSpan(&slot, 1);
     batch.output_rows = rows;
     batch.logits = logits.data();
     return std::string(engine->executor().Run(batch).message());
@@ -77,7 +77,7 @@ TEST(EngineTest, StepsAreCheckedToTheLastNumber) {
     const std::vector<int32_t> zeros(count);
     const int32_t row = 0;
     Batch batch;
-    batch.ids = batch.positions = batch.sequences = zeros;
+    batch.ids = batch.positions = batch.slots = zeros;
     batch.output_rows = absl::MakeConstSpan(&row, 1);
     batch.logits = logits.data();
     return std::string(engine->executor().Run(batch).message());
@@ -105,7 +105,7 @@ TEST(EngineTest, ContextBeyondTheModelsIsRefusedWithBothNumbers) {
 
 TEST(EngineTest, MorePlannedThanAvailableIsRefusedBeforeLoading) {
   EngineOptions options;
-  options.sequences = 2'000'000'000;  // times a context each
+  options.slots = 2'000'000'000;  // times a context each
   const auto engine = Engine::Load("", options);
   ASSERT_FALSE(engine.ok());
   EXPECT_THAT(std::string(engine.status().message()),

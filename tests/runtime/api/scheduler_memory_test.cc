@@ -63,7 +63,7 @@ TEST(SchedulerMemoryTest, ATextAloneAllocatesNothing) {
 
 TEST(SchedulerMemoryTest, PagesAndSequencesAreInThePlan) {
   EngineOptions options;
-  options.sequences = 8;
+  options.slots = 8;
   options.kv_pages = 20;
   const auto engine = Engine::Load(kTinyModel, options);
   ASSERT_TRUE(engine.ok());

@@ -239,7 +239,7 @@ TEST(SchedulerTest, AQueueDoesNotWaitForARequestThatWasRefused) {
 TEST(SchedulerTest, RefusesOptionsThatCannotBe) {
   const auto create = [](int slots, SchedulerOptions options) {
     EngineOptions engine_options;
-    engine_options.sequences = slots;
+    engine_options.slots = slots;
     engine_options.model.compile.buckets = {1, 8};
     auto engine = Engine::Load(kTinyModel, engine_options);
     EXPECT_TRUE(engine.ok());

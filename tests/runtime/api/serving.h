@@ -31,7 +31,7 @@ inline std::unique_ptr<Engine> MakeEngine(const std::string& path, int slots,
   EXPECT_TRUE(types.ok()) << types.status();
   options.model.graph.kv_type = *types;
   if (context > 0) options.model.graph.context = context;
-  options.sequences = slots;
+  options.slots = slots;
   options.kv_pages = pages;
   options.threads = 2;
   options.checkpoints = 16;

@@ -91,7 +91,7 @@ static void TestDefaults(void) {
   weft_options options;
   CHECK(weft_options_init(&options, sizeof options) == WEFT_OK);
   CHECK(options.struct_size == sizeof options);
-  CHECK(options.sequences == 4 && options.prefix_cache == 1);
+  CHECK(options.slots == 4 && options.prefix_cache == 1);
   weft_request request;
   CHECK(weft_request_init(&request, sizeof request) == WEFT_OK);
   CHECK(request.choices == 1 && request.max_tokens == 100);
@@ -110,7 +110,7 @@ static void TestLoadErrors(void) {
   CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);
   CHECK(strstr(weft_error(), "f17") != NULL);
   weft_options_init(&options, sizeof options);
-  options.sequences = 0;
+  options.slots = 0;
   CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);
   memset(&options, 0, sizeof options);
   CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);

@@ -60,11 +60,11 @@ class HarmfulKernel : public Kernel {
   Harm harm_;
 };
 
-class HarmfulRow : public KernelRow {
+class HarmfulRow : public KernelEntry {
  public:
-  HarmfulRow(const KernelRow& row, Harm harm)
-      : KernelRow("harmful", row.op(), row.isa(), row.weight_layout(),
-                  row.summation()),
+  HarmfulRow(const KernelEntry& row, Harm harm)
+      : KernelEntry("harmful", row.op(), row.isa(), row.weight_layout(),
+                    row.summation()),
         row_(row),
         harm_(harm) {}
   bool Computes(const Node& node) const override { return row_.Computes(node); }
@@ -82,7 +82,7 @@ class HarmfulRow : public KernelRow {
   }
 
  private:
-  const KernelRow& row_;
+  const KernelEntry& row_;
   const Harm harm_;
 };
 
@@ -93,7 +93,7 @@ absl::StatusOr<Plan> CompileEmbedded() {
 }
 
 // The kernel that the plan has for this op.
-const KernelRow& KernelOf(const std::string& op, Compile compile) {
+const KernelEntry& KernelOf(const std::string& op, Compile compile) {
   const absl::StatusOr<Plan> plan = compile();
   EXPECT_TRUE(plan.ok()) << plan.status();
   const Graph& graph = plan->buckets[0];

@@ -81,9 +81,10 @@ class SwishKernel : public Kernel {
   }
 };
 
-class SwishRow : public KernelRow {
+class SwishRow : public KernelEntry {
  public:
-  SwishRow() : KernelRow("swish_any_ref", "swish", Isa::kRef, "", "float64") {}
+  SwishRow()
+      : KernelEntry("swish_any_ref", "swish", Isa::kRef, "", "float64") {}
   std::string Refuses(const NodeView&) const override { return ""; }
   std::unique_ptr<Kernel> Create(const NodeView&) const override {
     return std::make_unique<SwishKernel>();

@@ -116,7 +116,7 @@ struct Problem {
     args.keys = &keys.state();
     args.values = &values.state();
     args.positions = positions.data();
-    args.sequence = sequence.data();
+    args.slots = sequence.data();
     args.scale = scale;
     args.y = y.data();
     args.y_row_bytes = y.row_bytes();
@@ -168,7 +168,7 @@ struct Problem {
     args.q = &q.at(row, 0);
     args.y = &alone.at(row, 0);
     args.positions += row;
-    args.sequence += row;
+    args.slots += row;
     args.rows = 1;
     attention(args, 0, AttentionItems(1, shape.heads, shape.kv_heads),
               scratch.data());
