@@ -29,6 +29,7 @@
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
 #include "serve/api_keys.h"
+#include "serve/http_checks.h"
 #include "serve/http_server.h"
 #include "serve/request_log.h"
 #include "serve/service.h"
@@ -327,7 +328,10 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--allowed-hosts,--allow-host", flags->hosts,
                    "names, with commas between, that requests may have as "
                    "Host, beside those of this machine: a proxy's, say")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check([](const std::string& name) {
+        return std::string(CheckHostName(name).message());
+      });
   command->add_option("--model-name", flags->model_name,
                       "the model's name in the API (default: the file's)");
   command
