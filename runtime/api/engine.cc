@@ -23,16 +23,23 @@ double Seconds(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
+int ThreadsOf(const EngineOptions& options) {
+  return options.threads > 0 ? options.threads : DefaultThreads();
+}
+
+int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
+  return MemoryOf(plan, options.slots,
+                  plan.model.encoder ? plan.max_tokens()
+                                     : options.slots + options.more_logit_rows,
+                  options.kv_pages, options.checkpoints, options.rewind_rows)
+             .peak(ThreadsOf(options)) +
+         options.beside_bytes;
+}
+
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
-                         int threads, const std::string& path) {
+                         const std::string& path) {
   if (options.force) return absl::OkStatus();
-  const int64_t need =
-      MemoryOf(plan, options.slots,
-               plan.model.encoder ? plan.max_tokens()
-                                  : options.slots + options.more_logit_rows,
-               options.kv_pages, options.checkpoints, options.rewind_rows)
-          .peak(threads) +
-      options.beside_bytes;
+  const int64_t need = PeakOf(plan, options);
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -85,6 +92,14 @@ ModelOptions DefaultModelOptions() {
 
 Engine::~Engine() = default;
 
+absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
+                                          const EngineOptions& options) {
+  ModelOptions model = options.model;
+  model.reads_weights = false;
+  WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path, model));
+  return PeakOf(plan, options);
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
     const std::string& path, const EngineOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -107,12 +122,12 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
       std::unique_ptr<const Tokenizer> tokenizer,
       Tokenizer::Create(plan.vocabulary, {options.normalize}));
   engine->tokenizer_ = std::move(tokenizer);
-  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
-                        ThreadPool::Create(threads, options.affinity));
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<ThreadPool> pool,
+      ThreadPool::Create(ThreadsOf(options), options.affinity));
   engine->threads_ = std::move(pool);
 
-  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
+  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
                                    options.progress, options.copy_model));
   engine->plan_ = std::make_shared<Plan>(std::move(plan));

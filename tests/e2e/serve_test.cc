@@ -860,9 +860,9 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
     EXPECT_NEAR(cut["data"][0]["embedding"][i], mean[i] / std::sqrt(of_five),
                 1e-6);
   }
-  ExpectError(embed(absl::StrCat(R"("input": "a", "dimensions": )",
-                                 mean.size() + 1)),
-              400, "dimensions");
+  ExpectError(
+      embed(absl::StrCat(R"("input": "a", "dimensions": )", mean.size() + 1)),
+      400, "dimensions");
 
   std::string many = "2";
   for (int i = 0; i < 128; ++i) many += ",5";
