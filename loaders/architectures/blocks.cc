@@ -5,6 +5,42 @@
 #include "absl/strings/str_cat.h"
 
 namespace weft {
+namespace {
+
+Heads HeadsByThree(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = c.embedding_length;
+  Heads heads;
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t keys = b.head_count_kv * b.key_length;
+  const int64_t values = b.head_count_kv * b.value_length;
+  heads.q = m.Linear(blk + "attn_q", x, b.head_count * b.key_length, d, bias);
+  heads.k = m.Linear(blk + "attn_k", x, keys, d, bias);
+  heads.v = m.Linear(blk + "attn_v", x, values, d, bias);
+  return heads;
+}
+
+Heads HeadsByOne(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t q = b.head_count * b.key_length;
+  const int64_t k = b.head_count_kv * b.key_length;
+  const int64_t v = b.head_count_kv * b.value_length;
+  const ValueId all =
+      m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
+  Heads heads;
+  m.Name(blk + "attn_q");
+  heads.q = m.Slice(all, 0, q);
+  m.Name(blk + "attn_k");
+  heads.k = m.Slice(all, q, k);
+  m.Name(blk + "attn_v");
+  heads.v = m.Slice(all, q + k, v);
+  return heads;
+}
+
+}  // namespace
 
 std::string BlockPrefix(int64_t block) {
   return absl::StrCat("blk.", block, ".");
@@ -33,36 +69,15 @@ ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
 }
 
 Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
-  const ModelConfig& c = m.config;
-  const std::string blk = BlockPrefix(block);
-  const int64_t d = c.embedding_length;
-  Heads heads;
-  const ModelConfig::PerBlock& b = c.Block(block);
-  const int64_t keys = b.head_count_kv * b.key_length;
-  const int64_t values = b.head_count_kv * b.value_length;
-  heads.q = m.Linear(blk + "attn_q", x, b.head_count * b.key_length, d, bias);
-  heads.k = m.Linear(blk + "attn_k", x, keys, d, bias);
-  heads.v = m.Linear(blk + "attn_v", x, values, d, bias);
-  return heads;
+  return m.HasTensor(BlockPrefix(block) + "attn_qkv.weight")
+             ? HeadsByOne(m, block, x, bias)
+             : HeadsByThree(m, block, x, bias);
 }
 
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
-  const ModelConfig& c = m.config;
-  const std::string blk = BlockPrefix(block);
-  const ModelConfig::PerBlock& b = c.Block(block);
-  const int64_t q = b.head_count * b.key_length;
-  const int64_t k = b.head_count_kv * b.key_length;
-  const int64_t v = b.head_count_kv * b.value_length;
-  const ValueId all =
-      m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
-  Heads heads;
-  m.Name(blk + "attn_q");
-  heads.q = m.Slice(all, 0, q);
-  m.Name(blk + "attn_k");
-  heads.k = m.Slice(all, q, k);
-  m.Name(blk + "attn_v");
-  heads.v = m.Slice(all, q + k, v);
-  return heads;
+  return m.HasTensor(BlockPrefix(block) + "attn_q.weight")
+             ? HeadsByThree(m, block, x, bias)
+             : HeadsByOne(m, block, x, bias);
 }
 
 Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads) {

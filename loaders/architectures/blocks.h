@@ -29,10 +29,11 @@ struct Heads {
   ValueId sinks = kNone;  // of softmax, one for each head of q; kNone: none
 };
 
-// By attn_q, attn_k and attn_v, with biases as `bias` says.
+// By attn_q, attn_k and attn_v, with biases as `bias` says; or by one product,
+// attn_qkv: q, k and v are slices of its rows. Converters join or split them as
+// they like, so either takes the other form where the file has that.
 Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x,
                     Bias bias = Bias::kOptional);
-// By one product, attn_qkv: q, k and v are slices of its rows.
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x,
                   Bias bias = Bias::kOptional);
 

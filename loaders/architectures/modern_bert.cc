@@ -70,7 +70,7 @@ void Build(ModelBuilder& m) {
     attention.window = c.WindowOf(block);
     const bool bare = block == 0 && !m.HasTensor(blk + "attn_norm.weight");
     const Heads heads =
-        EncoderHeads(m, block, bare ? x : Norm(m, blk + "attn_norm", x));
+        SeparateHeads(m, block, bare ? x : Norm(m, blk + "attn_norm", x));
     const ValueId attended = CachedAttention(
         m, block,
         RotateHeads(m, block, heads, c.Slides(block) ? local : global),

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <utility>
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
