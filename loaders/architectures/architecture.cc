@@ -181,6 +181,13 @@ void ModelBuilder::Fail(absl::Status status) {
   if (error_.ok()) error_ = std::move(status);
 }
 
+void ModelBuilder::RefuseKey(absl::string_view key, int64_t found,
+                             absl::string_view expected) {
+  Fail(absl::InvalidArgumentError(absl::StrCat(
+      "bad metadata: ", config.architecture, ".", key, " is ", found,
+      ", expected ", expected, ": use a file that was converted anew")));
+}
+
 ValueId ModelBuilder::AddMatrix(const std::string& name,
                                 const GgufTensor& tensor) {
   const ValueId known = graph().FindValue(name);

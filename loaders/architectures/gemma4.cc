@@ -19,6 +19,7 @@
 // two, and behind their sum.
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
@@ -143,6 +144,10 @@ void Build(ModelBuilder& m) {
   local.base = c.Number(kLocalBase);
   AttentionOptions attention;
   const int64_t own_blocks = c.block_count - Count(c, kSharing);
+  if (own_blocks < 1) {
+    return m.RefuseKey(kSharing, Count(c, kSharing),
+                       absl::StrCat("0 to ", c.block_count - 1));
+  }
   Cache last[2] = {{kNone, kNone}, {kNone, kNone}};  // by kind of block
   const bool values_are_keys = ValuesAreKeys(m);
 
@@ -166,9 +171,15 @@ void Build(ModelBuilder& m) {
     q = NormByHead(m, blk + "attn_q_norm", q, b.head_count, b.key_length);
     m.Name(blk + "rope_q");
     q = m.Rope(q, m.positions, rope);
-    if (block < own_blocks || last[slides].keys == kNone) {
+    if (block < own_blocks) {
       last[slides] =
           OwnCache(m, block, normed, rope, !slides && values_are_keys);
+    } else if (last[slides].keys == kNone) {
+      return m.RefuseKey(
+          kSharing, Count(c, kSharing),
+          absl::StrCat("so few that block ", block, " can share the keys of ",
+                       "an earlier one ", slides ? "with" : "without",
+                       " a window"));
     } else {
       IgnoreOwnCache(m, block);
     }
