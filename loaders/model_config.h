@@ -72,8 +72,11 @@ struct ModelTraits {
   // Of those that handle "attention.sliding_window": the window of a file that
   // does not say, by what it says else; 0: none.
   int64_t (*default_window)(const ModelConfig&) = nullptr;
+  // There is no such model without a window: a file that has none is refused.
+  bool needs_window = false;
   // Every so many blocks the last (or the first) sees everything; 0: all have
-  // the window.
+  // the window; kFileSays: there is no usual number.
+  static constexpr int64_t kFileSays = -1;
   int64_t window_period = 0;
   bool first_sees_all = false;
   // Half of what files have for the window lies to each side of a token. The

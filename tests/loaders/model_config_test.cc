@@ -372,6 +372,28 @@ TEST(ModelConfig, AMissingWindowIsTheFamilys) {
 }
 
 TEST(ModelConfig, OtherConvertersNamesAreRead) {
+TEST(ModelConfig, AFamilyMayNotDoWithoutAWindow) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.needs_window = true;
+  const auto window = [&](uint32_t tokens) {
+    return Read(
+        [&](GgufWriter* w) {
+          w->SetUint32("llama.attention.sliding_window", tokens);
+        },
+        traits);
+  };
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter*) {}, traits)),
+              HasSubstr("llama.attention.sliding_window is not there"));
+  EXPECT_THAT(ErrorOf(window(0)),
+              HasSubstr("llama.attention.sliding_window is 0, expected"));
+  EXPECT_TRUE(window(5000).ok());
+  // Nor without a number of blocks that have it.
+  traits.window_period = ModelTraits::kFileSays;
+  EXPECT_THAT(ErrorOf(window(9)),
+              HasSubstr("attention.sliding_window_pattern is not there"));
+}
+
   const std::string other = "llama.rope.global.freq_base";
   const auto config = ReadWithFloat(other, 5e5);
   ASSERT_TRUE(config.ok()) << config.status();
