@@ -115,8 +115,11 @@ ValueId LongRopeFactors(ModelBuilder& m) {
   constexpr char kShort[] = "rope_factors_short.weight";
   ValueId for_long = m.OptionalRopeFactors(kLong);
   ValueId for_short = m.OptionalRopeFactors(kShort);
-  // Both or none: without its own, a context would get another model's result.
-  if (c.longrope || for_long != kNone || for_short != kNone) {
+  // Files need not name this kind of stretching. Both or none: without its own,
+  // a context would get another model's result.
+  const bool unnamed = !c.says_rope_scaling && c.original_context_length > 0 &&
+                       c.original_context_length < c.trained_context_length;
+  if (c.longrope || unnamed || for_long != kNone || for_short != kNone) {
     for_long = m.RopeFactors(kLong);
     for_short = m.RopeFactors(kShort);
   }
@@ -243,14 +246,14 @@ ValueId OutputRows(ModelBuilder& m, ValueId x) {
   return m.TakeRows(x, m.output_rows);
 }
 
-ValueId Logits(ModelBuilder& m, ValueId x) {
+ValueId Logits(ModelBuilder& m, ValueId x, Tied tied) {
   const ModelConfig& c = m.config;
   m.hidden = x;
-  ValueId output =
-      m.OptionalMatrix("output", c.vocabulary_size, c.embedding_length);
-  if (output == kNone) {
-    output = m.Matrix("token_embd", c.vocabulary_size, c.embedding_length);
-  }
+  const int64_t rows = c.vocabulary_size, columns = c.embedding_length;
+  ValueId output = tied == Tied::kNever
+                       ? m.Matrix("output", rows, columns)
+                       : m.OptionalMatrix("output", rows, columns);
+  if (output == kNone) output = m.Matrix("token_embd", rows, columns);
   m.Name("output");
   return m.Matmul(x, output);
 }

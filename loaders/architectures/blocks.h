@@ -100,8 +100,9 @@ ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
 
 // The rows whose logits are wanted.
 ValueId OutputRows(ModelBuilder& m, ValueId x);
-// Logits of normalised rows: by output.weight, or the embedding where the file
-// has none.
-ValueId Logits(ModelBuilder& m, ValueId x);
+// Logits of normalised rows: by output.weight, or where the file has none by
+// the embedding, in families of which any published model has it so.
+enum class Tied { kMaybe, kNever };
+ValueId Logits(ModelBuilder& m, ValueId x, Tied tied = Tied::kMaybe);
 
 }  // namespace weft

@@ -139,7 +139,8 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions global = m.RopeOf(RopeStyle::kHalves);
-  global.factors = m.OptionalRopeFactors("rope_freqs.weight");
+  // Which part of a head turns is in them.
+  global.factors = m.RopeFactors("rope_freqs.weight");
   RopeOptions local = m.UnscaledRopeOf(RopeStyle::kHalves);
   local.base = c.Number(kLocalBase);
   AttentionOptions attention;

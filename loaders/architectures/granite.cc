@@ -1,6 +1,7 @@
 // Granite 3 (IBM 2024, "Granite 3.0 Language Models"): LLaMA with four numbers
 // that multiply embeddings, scores and what each part adds, and divide logits.
-// With experts, perhaps one of them for all tokens, it is granitemoe.
+// With experts, perhaps one of them for all tokens, it is granitemoe. All but
+// hybrids divide their logits, so a file must say by what.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
@@ -63,7 +64,7 @@ ModelTraits Traits() {
   traits.keys = {{kScoreScale, 0, 1e6, 0},
                  {kEmbeddingScale, 0, 1e6, 0},
                  {kResidualScale, 0, 1e6, 0},
-                 {kLogitScale, 0, 1e6, 0},
+                 {kLogitScale, 0, 1e6, 0, true},
                  {kRotates, 0, 1, 1}};
   return traits;
 }

@@ -33,8 +33,8 @@ void Build(ModelBuilder& m) {
   }
   x = LayerNorm(m, "output_norm", OutputRows(m, x));
   m.hidden = x;
-  m.graph().AddOutput(
-      "logits", m.Linear("output", x, c.vocabulary_size, c.embedding_length));
+  m.graph().AddOutput("logits", m.Linear("output", x, c.vocabulary_size,
+                                         c.embedding_length, Bias::kRequired));
 }
 
 ModelTraits Traits() {
