@@ -30,6 +30,7 @@ void Build(ModelBuilder& m) {
 
 }  // namespace
 
-const Architecture kDots1 = {"dots1", ExpertTraits(), Build};
+const Architecture kDots1 = {
+    "dots1", ExpertTraits(Gating::kSigmoid, /*normalize=*/true), Build};
 
 }  // namespace weft

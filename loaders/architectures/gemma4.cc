@@ -124,10 +124,9 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   if (c.expert_count == 0) return fed;
   const ValueId scale = m.Vector(blk + "ffn_gate_inp.scale", {d});
   m.Name(blk + "ffn_gate_inp_norm");
-  ExpertOptions options;
+  ExpertOptions options = ExpertsOf(c);
   options.router_input =
       m.Scale(m.RmsNorm(x, scale, AsWritten(c.norm_epsilon)), 1 / std::sqrt(d));
-  options.normalize = true;
   options.activation = Activation::kGeluTanh;
   const ValueId chosen =
       Experts(m, blk, RmsNorm(m, blk + "pre_ffw_norm_2", x), options);
@@ -203,6 +202,9 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"attention.sliding_window", "expert_count"};
+  traits.default_weights_norm = true;
+  traits.needs_window = true;
+  traits.window_period = ModelTraits::kFileSays;
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
   traits.keys = {{kLogitCap, 0, 1e6, 30},

@@ -27,8 +27,7 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   const bool rotates = c.Number(kRotates) != 0;
-  ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  const ExpertOptions experts = ExpertsOf(c);
   AttentionOptions attention = DefaultAttention(c);
   if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);
 
@@ -71,7 +70,7 @@ ModelTraits Traits() {
 
 ModelTraits MixtureTraits() {
   ModelTraits traits = Traits();
-  traits.handled_keys = ExpertKeys();
+  HandleExperts(&traits, Gating::kSoftmax, /*normalize=*/true);
   return traits;
 }
 
@@ -80,6 +79,7 @@ ModelTraits MixtureTraits() {
 ModelTraits HybridTraits() {
   ModelTraits traits = MixtureTraits();
   traits.blocks_without_attention = true;
+  for (ModelKey& key : traits.keys) key.required = false;  // Bamba has none
   for (const ModelKey& key : SsmKeys()) traits.keys.push_back(key);
   return traits;
 }

@@ -12,8 +12,7 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   ExpertOptions experts = ExpertsOf(c);
-  experts.score = ExpertOptions::Score::kSigmoid;
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  experts.choice_bias = Bias::kRequired;
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -33,6 +32,7 @@ void Build(ModelBuilder& m) {
 
 }  // namespace
 
-const Architecture kMiniMaxM2 = {"minimax-m2", ExpertTraits(), Build};
+const Architecture kMiniMaxM2 = {
+    "minimax-m2", ExpertTraits(Gating::kSigmoid, /*normalize=*/true), Build};
 
 }  // namespace weft

@@ -30,6 +30,7 @@ void Build(ModelBuilder& m) {
 
 }  // namespace
 
-const Architecture kOlmoe = {"olmoe", ExpertTraits(), Build};
+const Architecture kOlmoe = {
+    "olmoe", ExpertTraits(Gating::kSoftmax, /*normalize=*/false), Build};
 
 }  // namespace weft

@@ -38,7 +38,9 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits({"attention.sliding_window"});
+  ModelTraits traits = ExpertTraits(Gating::kUnset, /*normalize=*/false,
+                                    {"attention.sliding_window"});
+  traits.fixed_router = true;  // a name that no number stands for
   traits.longrope = true;
   return traits;
 }
