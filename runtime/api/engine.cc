@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
+#include "runtime/plan/slot_updates.h"
 
 namespace weft {
 namespace {
@@ -23,6 +25,17 @@ double Seconds(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
+// Of those that are asked for.
+int64_t GuessRows(const Plan& plan, const EngineOptions& options) {
+  if (!plan.model.generates()) return 0;
+  std::set<int> states;
+  for (const SlotUpdate& update : SlotUpdates(plan.buckets.back())) {
+    // The history keeps the rows of one node for each.
+    if (!states.insert(update.state).second) return 0;
+  }
+  return std::clamp<int64_t>(options.guess_rows, 0, plan.max_tokens() - 1);
+}
+
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
                          int threads, const std::string& path) {
   if (options.force) return absl::OkStatus();
@@ -30,7 +43,8 @@ absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
       MemoryOf(plan, options.slots,
                plan.model.encoder ? plan.max_tokens()
                                   : options.slots + options.more_logit_rows,
-               options.kv_pages, options.checkpoints, options.rewind_rows)
+               options.kv_pages, options.checkpoints, options.rewind_rows,
+               options.guess_rows)
           .peak(threads) +
       options.beside_bytes;
   const int64_t have = AvailableMemory();
@@ -86,7 +100,8 @@ ModelOptions DefaultModelOptions() {
 Engine::~Engine() = default;
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
-    const std::string& path, const EngineOptions& options) {
+    const std::string& path, const EngineOptions& asked) {
+  EngineOptions options = asked;
   const auto start = std::chrono::steady_clock::now();
   if (options.kv_pages < 0) {
     return absl::InvalidArgumentError(
@@ -99,6 +114,12 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         "invalid engine option: rewind_rows: ", options.rewind_rows,
         ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
   }
+  options.guess_rows = GuessRows(plan, options);
+  if (options.guess_rows > 0) {
+    // And the one of the token before them.
+    options.rewind_rows = std::max(
+        options.rewind_rows, static_cast<int32_t>(options.guess_rows) + 1);
+  }
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
@@ -107,10 +128,15 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
       std::unique_ptr<const Tokenizer> tokenizer,
       Tokenizer::Create(plan.vocabulary, {options.normalize}));
   engine->tokenizer_ = std::move(tokenizer);
-  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
-                        ThreadPool::Create(threads, options.affinity));
-  engine->threads_ = std::move(pool);
+  engine->threads_ = options.shared_threads;
+  if (engine->threads_ == nullptr) {
+    WEFT_ASSIGN_OR_RETURN(
+        engine->threads_,
+        ThreadPool::Create(
+            options.threads > 0 ? options.threads : DefaultThreads(),
+            options.affinity));
+  }
+  const int threads = engine->threads_->threads();
 
   WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
@@ -136,6 +162,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                        engine->cache_.get(), options.huge_pages,
                        options.rewind_rows));
   engine->executor_ = std::move(executor);
+  engine->guess_rows_ = options.guess_rows;
   engine->load_seconds_ = Seconds(start);
   return engine;
 }

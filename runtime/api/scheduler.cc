@@ -67,7 +67,7 @@ class Scheduler::Impl {
             static_cast<int32_t>(engine_->plan().model.vocabulary_size)),
         end_tokens_(EndTokens(engine_->tokenizer(), vocabulary_size_)),
         batcher_({&engine_->plan(), &engine_->cache(), &engine_->executor(),
-                  &engine_->thread_pool()},
+                  &engine_->thread_pool(), engine_->guess_rows()},
                  options),
         capacity_(batcher_.capacity()),
         stats_(batcher_.stats()),
@@ -294,6 +294,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
     std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
   WEFT_RETURN_IF_ERROR(
       CheckOptions(*engine, engine->cache().pool().slots(), options));
+  if (options.proposer != nullptr) {
+    // The context, and what is drawn from it.
+    WEFT_RETURN_IF_ERROR(options.proposer->Prepare(
+        engine->cache().pool().slots(), engine->plan().context() + 1,
+        engine->guess_rows()));
+  }
   return std::unique_ptr<Scheduler>(
       new Scheduler(std::make_unique<Impl>(std::move(engine), options)));
 }

@@ -1,5 +1,6 @@
 // Which sequences run, and with which rows and pages. What becomes of the
-// logits is in batcher_tokens.cc.
+// logits is in batcher_tokens.cc, all about guessed tokens in
+// batcher_guesses.cc.
 #include "runtime/generation/batcher.h"
 
 #include <algorithm>
@@ -58,6 +59,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       capacity_(std::min({plan_.context(),
                           int64_t{cache_.pool().pages()} * kPageTokens,
                           encoder_ ? max_tokens_ : plan_.context()})),
+      guess_rows_(parts.guess_rows),
       prefix_cache_(&cache_),
       checkpoints_(&cache_, capacity_) {
   const int32_t slots = cache_.pool().slots();
@@ -75,10 +77,14 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
   const int64_t wanted =
-      encoder_ ? max_tokens_ : slots + options_.prompt_logprob_rows;
+      encoder_ ? max_tokens_
+               : slots + options_.prompt_logprob_rows + guess_rows_;
   prompt_rows_.reserve(options_.prompt_logprob_rows);
   output_rows_.reserve(wanted);
   choosing_.reserve(slots);
+  accepting_.reserve(slots);
+  offers_.reserve(slots);
+  mask_words_.resize(MaskWords(plan_.model.vocabulary_size));
   logits_.resize(wanted * columns_);
   stats_.slots = slots;
   stats_.pages = cache_.pool().pages();
@@ -131,15 +137,23 @@ void Batcher::Step() {
   if (!any && !requests_.empty()) mask_maker_.Wait(kMaskWait);
   if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
+    GuessTokens();
+    const SteadyTime guessed = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
     if (status.ok()) embeds_ ? PoolVectors() : ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
-    const double seconds =
-        std::chrono::duration<double>(step_end_ - start).count();
+    TakeTokens(status);
+    TakeGuesses();
+    const SteadyTime end = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(end - start).count();
     ++stats_.steps;
     stats_.busy_seconds += seconds;
     stats_.step_time.Add(seconds);
-    TakeTokens(status);
+    // Of texts alone: rows without logits cost less.
+    if (status.ok() && ids_.size() == output_rows_.size()) {
+      step_costs_.Add(static_cast<int64_t>(ids_.size()),
+                      std::chrono::duration<double>(end - guessed).count());
+    }
   }
   UpdateGauges();
 }
@@ -304,6 +318,8 @@ void Batcher::Start(Sequence* sequence) {
   sequence->turn = 0;
   sequence->without_mask_since = SteadyTime::max();
   FairShare::Started(request->share);
+  if (options_.proposer != nullptr) options_.proposer->Begin(sequence->slot);
+  sequence->guesses.reserve(guess_rows_);
   InsertByAge(&running_, sequence);
   if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
     sequence->mask_asked = true;
@@ -519,6 +535,7 @@ void Batcher::GiveWay(Sequence* sequence) {
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
+  Settle(sequence).IgnoreError();  // what cannot go back is given up here
   if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(sequence);
   FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
@@ -536,6 +553,14 @@ absl::Status Batcher::RunRows() {
   prompt_rows_.clear();
   for (Sequence* sequence : running_) AddRows(sequence);
   for (const PromptRow& row : prompt_rows_) output_rows_.push_back(row.row);
+  if (guesses_) {
+    for (Sequence* sequence : running_) {
+      sequence->first_guess_row = static_cast<int64_t>(output_rows_.size());
+      for (size_t i = 1; i <= sequence->guesses.size(); ++i) {
+        output_rows_.push_back(static_cast<int32_t>(sequence->last_row + i));
+      }
+    }
+  }
   // A step wants at least one.
   if (output_rows_.empty()) {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
@@ -609,6 +634,12 @@ void Batcher::AddRows(Sequence* sequence) {
     slots_.push_back(sequence->slot);
   }
   if (whole) choosing_.push_back(sequence);
+  sequence->last_row = static_cast<int64_t>(ids_.size()) - 1;
+  for (const int32_t guess : sequence->guesses) {
+    ids_.push_back(guess);
+    positions_.push_back(positions_.back() + 1);
+    slots_.push_back(sequence->slot);
+  }
 }
 
 // The rows are computed now: counts them, and lets others find them in their
@@ -637,11 +668,18 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
     request->usage.prompt_seconds =
         std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
-  if (encoder_) return absl::OkStatus();
+  // With guesses, only what is left of them in the end (Settle).
+  if (encoder_ || !sequence->guesses.empty()) return absl::OkStatus();
   if (at_checkpoint) AddCheckpoint(sequence);
+  return AddPages(sequence, begin);
+}
+
+// Lets others find what is computed from `begin` on.
+absl::Status Batcher::AddPages(Sequence* sequence, int64_t begin) {
+  const int64_t end = sequence->computed;
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
     WEFT_RETURN_IF_ERROR(
-        prefix_cache_.Add(sequence->slot, request->scope,
+        prefix_cache_.Add(sequence->slot, sequence->request->scope,
                           absl::MakeConstSpan(sequence->tokens)
                               .first(std::min((page + 1) * kPageTokens, end))));
   }

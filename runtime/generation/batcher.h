@@ -34,6 +34,13 @@
 // had its turn gives way to one that deserves the slot more; its pages stay in
 // the cache while there is room, so it soon goes on.
 //
+// Guessed tokens (runtime/speculation): while only texts are written, a step
+// may run, behind the row of a sequence's last token, those of tokens that are
+// guessed to follow. Then the next token is drawn from each row in turn, as if
+// it had run alone, for as long as it is the one that was guessed; what the
+// rest left in cache and states is taken back. So what is drawn never depends
+// on what was guessed. Pages for guesses are taken from none.
+//
 // Room for pages: when none is free, those that nobody holds are given up;
 // after that, the youngest running sequence gives way. The oldest never does,
 // and all pages hold at least one whole sequence (capacity), so there is always
@@ -57,6 +64,7 @@
 #include "runtime/generation/sequence.h"
 #include "runtime/machine/thread_pool.h"
 #include "runtime/plan/plan.h"
+#include "runtime/speculation/guess_budget.h"
 
 namespace weft {
 
@@ -66,6 +74,7 @@ struct BatcherParts {
   KvCache* cache;
   Executor* executor;
   ThreadPool* threads;
+  int64_t guess_rows = 0;  // Engine::guess_rows
 };
 
 // Not thread-safe.
@@ -130,12 +139,26 @@ class Batcher {
   int64_t PromptRows(const Sequence& sequence, int64_t end) const;
   void AddRows(Sequence* sequence);
   absl::Status CountRows(Sequence* sequence);
+  absl::Status AddPages(Sequence* sequence, int64_t begin);
   void UpdateGauges();
+
+  void GuessTokens();
+  void FindGuesses(int64_t rows, int64_t room);
+  void ProposeWhatIsWorthIt();
+  void Propose(Sequence* sequence, int64_t most);
+  int64_t MostGuesses(const Sequence& sequence, int64_t most) const;
+  void GuessForced(Sequence* sequence, int64_t most);
+  bool IsAllowed(Sequence* sequence, int32_t token);
+  void TakePagesForGuesses(Sequence* sequence);
+  void ChooseAcceptedTokens();
+  bool Accepts(Sequence* sequence);
+  void TakeGuesses();
+  absl::Status Settle(Sequence* sequence);
 
   // `status` is that of RunRows.
   void TakeTokens(const absl::Status& status);
   void ChooseTokens();
-  void ChooseToken(int64_t row, ChooserScratch* scratch);
+  void ChooseToken(Sequence* sequence, int64_t row, ChooserScratch* scratch);
   void ReadPromptRow(size_t index);
   void TakePromptRows();
   void PoolVectors();
@@ -160,6 +183,7 @@ class Batcher {
   const int64_t columns_;     // of an output row
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;
+  const int64_t guess_rows_;  // of a step
   PrefixCache prefix_cache_;
   Checkpoints checkpoints_;
   FairShare shares_;
@@ -191,6 +215,14 @@ class Batcher {
     absl::Status status;
   };
   std::vector<PromptRow> prompt_rows_;
+
+  StepCosts step_costs_;
+  double guess_seconds_ = 0;  // of a guess, where they take time; an average
+  std::vector<GuessOffer> offers_;  // of the step, as running_
+  // Of the step: whether it has guesses, and whose last one was right.
+  bool guesses_ = false;
+  std::vector<Sequence*> accepting_;
+  std::vector<uint64_t> mask_words_;
 };
 
 }  // namespace weft

@@ -53,6 +53,8 @@ struct SchedulerStats {
   int64_t recomputed_tokens = 0;  // run again after a preemption
   int64_t generated_tokens = 0;
   int64_t prefix_hit_tokens = 0;  // not run, since cached
+  int64_t drafted_tokens = 0;     // guessed and tried
+  int64_t accepted_tokens = 0;    // of them, those that came true
   int64_t preemptions = 0;
   int64_t context_shifts = 0;
   double busy_seconds = 0;  // inside steps
