@@ -318,7 +318,8 @@ void Batcher::Start(Sequence* sequence) {
   sequence->turn = 0;
   sequence->without_mask_since = SteadyTime::max();
   FairShare::Started(request->share);
-  if (options_.proposer != nullptr) options_.proposer->Begin(sequence->slot);
+  if (options_.proposer != nullptr)
+    options_.proposer->Begin(sequence->slot, request->scope);
   sequence->guesses.reserve(guess_rows_);
   InsertByAge(&running_, sequence);
   if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {

@@ -145,7 +145,7 @@ class Batcher {
   void GuessTokens();
   void FindGuesses(int64_t rows, int64_t room);
   void ProposeWhatIsWorthIt();
-  void Propose(Sequence* sequence, int64_t most);
+  double Propose(Sequence* sequence, int64_t most);
   int64_t MostGuesses(const Sequence& sequence, int64_t most) const;
   void GuessForced(Sequence* sequence, int64_t most);
   bool IsAllowed(Sequence* sequence, int32_t token);

@@ -115,7 +115,6 @@ void Batcher::FindGuesses(int64_t rows, int64_t room) {
 }
 
 void Batcher::ProposeWhatIsWorthIt() {
-  const SteadyTime begin = std::chrono::steady_clock::now();
   const bool any =
       std::any_of(offers_.begin(), offers_.end(),
                   [](const GuessOffer& offer) { return offer.taken > 0; });
@@ -126,24 +125,23 @@ void Batcher::ProposeWhatIsWorthIt() {
     if (offer != offers_.end()) offer->taken = 1;
   }
   int64_t guesses = 0;
+  double seconds = 0;
   for (size_t i = 0; i < running_.size(); ++i) {
     const int64_t taken = offers_[i].taken;
     if (taken == 0) continue;
-    Propose(running_[i], taken);
+    seconds += Propose(running_[i], taken);
     guesses += static_cast<int64_t>(running_[i]->guesses.size());
   }
   if (guesses == 0) return;
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count() /
-      static_cast<double>(guesses);
+  seconds /= static_cast<double>(guesses);
   guess_seconds_ =
       guess_seconds_ == 0
           ? seconds
           : guess_seconds_ + kGuessSecondsShare * (seconds - guess_seconds_);
 }
 
-void Batcher::Propose(Sequence* sequence, int64_t most) {
+// Returns the seconds it took, where that counts.
+double Batcher::Propose(Sequence* sequence, int64_t most) {
   std::vector<int32_t>& guesses = sequence->guesses;
   guesses.resize(most);
   const Proposal proposal = options_.proposer->Propose(
@@ -151,6 +149,7 @@ void Batcher::Propose(Sequence* sequence, int64_t most) {
   guesses.resize(proposal.tokens);
   sequence->guess_strength = proposal.strength;
   if (!guesses.empty() && !IsAllowed(sequence, guesses[0])) guesses.clear();
+  return proposal.seconds;
 }
 
 // How many tokens may be tried behind the one that runs: as many as the text

@@ -140,7 +140,8 @@ bool Batcher::Shift(Sequence* sequence) {
   // What was drawn from the full context is the last, and has not run.
   tokens.erase(tokens.begin() + keep, tokens.end() - 1 - newest);
   prefix_cache_.Release(sequence->slot).IgnoreError();
-  if (options_.proposer != nullptr) options_.proposer->Begin(sequence->slot);
+  if (options_.proposer != nullptr)
+    options_.proposer->Begin(sequence->slot, sequence->request->scope);
   sequence->prompt = 0;
   sequence->computed = 0;
   sequence->checkpoint = 0;

@@ -8,12 +8,14 @@ namespace {
 
 // How fast averages follow.
 constexpr double kStepShare = 0.125;
-constexpr double kGuessShare = 0.125;
+constexpr double kGuessShare = 0.0625;
 // The first steps of a kind are slower for reasons of their own.
 constexpr int64_t kFirstSteps = 4;
 // Of a step's time, what one more row takes where nothing is known.
 constexpr double kRowShare = 1.0 / 16;
-// What must be won, so that noise decides nothing.
+// A row is taken for no cheaper than this, and no less must be won, so that
+// noise decides nothing.
+constexpr double kLeastRowShare = 0.01;
 constexpr double kLeastGain = 1.02;
 
 }  // namespace
@@ -56,14 +58,16 @@ double StepCosts::Of(int64_t rows) const {
 
 void GuessRecord::Add(int strength, bool right) {
   double& share = shares_[strength];
-  share += kGuessShare * ((right ? 1.0 : 0.0) - share);
+  const double weight = std::max(kGuessShare, 1.0 / (2 + counts_[strength]++));
+  share += weight * ((right ? 1.0 : 0.0) - share);
 }
 
 void ShareGuesses(const StepCosts& costs, int64_t rows, double tokens,
                   int64_t room, double each, absl::Span<GuessOffer> offers) {
   for (GuessOffer& offer : offers) offer.taken = 0;
   room = std::min(room, StepCosts::kMostRows - rows);
-  double best = kLeastGain * tokens / costs.Of(rows);
+  const double without = costs.Of(rows);
+  double best = kLeastGain * tokens / without;
   int64_t best_taken = 0;
   // The most probable one first, whoever's; and of all numbers of them the
   // best. Twice: to find the number, and to take so many.
@@ -86,8 +90,10 @@ void ShareGuesses(const StepCosts& costs, int64_t rows, double tokens,
       if (next == nullptr) break;
       ++next->taken;
       expected += next_value;
-      const double rate = expected / (costs.Of(rows + taken) +
-                                      each * static_cast<double>(taken));
+      const double count = static_cast<double>(taken);
+      const double seconds = std::max(costs.Of(rows + taken),
+                                      without * (1 + kLeastRowShare * count));
+      const double rate = expected / (seconds + each * count);
       if (round == 0 && rate > best) {
         best = rate;
         best_taken = taken;

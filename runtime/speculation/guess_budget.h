@@ -43,7 +43,8 @@ class StepCosts {
   int64_t steps_ = 0;
 };
 
-// How often the guesses of one text come true.
+// How often the guesses of one text come true: at first the mean, with one half
+// before any, then an average that follows.
 class GuessRecord {
  public:
   GuessRecord() { shares_.fill(0.5); }
@@ -53,6 +54,7 @@ class GuessRecord {
 
  private:
   std::array<double, Proposer::kStrengths> shares_;
+  std::array<int32_t, Proposer::kStrengths> counts_{};
 };
 
 // What one text has to offer, and how much of it is taken.

@@ -37,7 +37,7 @@ absl::Status LookupProposer::Prepare(int32_t slots, int64_t most_tokens,
   return absl::OkStatus();
 }
 
-void LookupProposer::Begin(int32_t slot) { slots_[slot].Clear(); }
+void LookupProposer::Begin(int32_t slot, uint64_t) { slots_[slot].Clear(); }
 
 Proposal LookupProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
                                  absl::Span<int32_t> guesses) {

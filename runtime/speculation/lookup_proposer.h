@@ -23,7 +23,7 @@ class LookupProposer : public Proposer {
 
   absl::Status Prepare(int32_t slots, int64_t most_tokens,
                        int64_t most_guesses) override;
-  void Begin(int32_t slot) override;
+  void Begin(int32_t slot, uint64_t scope) override;
   Proposal Propose(int32_t slot, absl::Span<const int32_t> tokens,
                    absl::Span<int32_t> guesses) override;
 

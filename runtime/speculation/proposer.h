@@ -23,6 +23,9 @@ struct Proposal {
   // How good the proposer takes it to be; how often those of one strength come
   // true is counted.
   int strength = 0;
+  // That the guesses took, where that counts (takes_time); what had to run
+  // before any, once, is not in it.
+  double seconds = 0;
 };
 
 class Proposer {
@@ -36,8 +39,10 @@ class Proposer {
   virtual absl::Status Prepare(int32_t slots, int64_t most_tokens,
                                int64_t most_guesses) = 0;
 
-  // Another text is in the slot now, or its beginning has changed.
-  virtual void Begin(int32_t slot) = 0;
+  // Another text is in the slot now, or its beginning has changed. Of what was
+  // there before, only texts of the same scope (Request::cache_scope) may be
+  // the faster for it.
+  virtual void Begin(int32_t slot, uint64_t scope) = 0;
 
   // Writes to `guesses` what may follow `tokens`, the slot's text so far, which
   // begins with what it was in the call before.

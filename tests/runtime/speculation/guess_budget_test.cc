@@ -52,7 +52,11 @@ TEST(StepCosts, ForgetsWhatIsLongAgo) {
 TEST(GuessRecord, FollowsWhatComesTrue) {
   GuessRecord record;
   EXPECT_DOUBLE_EQ(record.Probability(0), 0.5);
-  for (int i = 0; i < 30; ++i) {
+  record.Add(0, false);
+  EXPECT_DOUBLE_EQ(record.Probability(0), 0.25);
+  record.Add(0, true);
+  EXPECT_DOUBLE_EQ(record.Probability(0), 0.5);
+  for (int i = 0; i < 50; ++i) {
     record.Add(0, true);
     record.Add(1, false);
   }

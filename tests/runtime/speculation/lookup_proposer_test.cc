@@ -37,7 +37,7 @@ TEST(LookupProposer, GoesOnAsTheTextWentOnBefore) {
             Tokens({3, 4, 5, 1}));
   // Of another slot nothing is known here.
   EXPECT_EQ(Propose(proposer, 1, {1, 2}, 4).tokens, Tokens());
-  proposer.Begin(0);
+  proposer.Begin(0, 0);
   EXPECT_EQ(Propose(proposer, 0, {9, 8, 7}, 4).tokens, Tokens());
   EXPECT_EQ(Propose(proposer, 0, {9, 8, 7, 1, 2}, 4).tokens, Tokens());
 }
@@ -47,12 +47,12 @@ TEST(LookupProposer, TheLongestMatchWinsThenTheLast) {
   ASSERT_TRUE(proposer.Prepare(1, 100, 4).ok());
   EXPECT_EQ(Propose(proposer, 0, {1, 2, 7, 3, 2, 8, 0, 1, 2}, 1).tokens,
             Tokens({7}));
-  proposer.Begin(0);
+  proposer.Begin(0, 0);
   const Guessed longest =
       Propose(proposer, 0, {4, 1, 2, 7, 5, 1, 2, 8, 0, 4, 1, 2}, 1);
   EXPECT_EQ(longest.tokens, Tokens({7}));
   EXPECT_EQ(longest.strength, 0);
-  proposer.Begin(0);
+  proposer.Begin(0, 0);
   EXPECT_EQ(Propose(proposer, 0, {1, 2, 7, 1, 2, 8, 0, 1, 2}, 1).tokens,
             Tokens({8}));
 }
@@ -62,7 +62,7 @@ TEST(LookupProposer, WhatRepeatsItselfGoesOnBehindTheEnd) {
   ASSERT_TRUE(proposer.Prepare(1, 100, 7).ok());
   EXPECT_EQ(Propose(proposer, 0, {1, 2, 3, 1, 2, 3}, 7).tokens,
             Tokens({1, 2, 3, 1, 2, 3, 1}));
-  proposer.Begin(0);
+  proposer.Begin(0, 0);
   EXPECT_EQ(Propose(proposer, 0, {5, 5, 5}, 3).tokens, Tokens({5, 5, 5}));
 }
 
@@ -130,7 +130,7 @@ TEST(LookupProposer, AllocatesNothing) {
     tokens.push_back(i % 37);
     proposer.Propose(0, tokens, absl::MakeSpan(guesses));
   }
-  proposer.Begin(0);
+  proposer.Begin(0, 0);
   EXPECT_EQ(AllocationCount(), before);
 }
 

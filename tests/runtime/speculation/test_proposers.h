@@ -19,7 +19,7 @@ class RandomProposer : public Proposer {
   absl::Status Prepare(int32_t, int64_t, int64_t) override {
     return absl::OkStatus();
   }
-  void Begin(int32_t) override {}
+  void Begin(int32_t, uint64_t) override {}
   Proposal Propose(int32_t, absl::Span<const int32_t>,
                    absl::Span<int32_t> guesses) override {
     for (int32_t& guess : guesses) guess = random_() % vocabulary_;
@@ -42,7 +42,7 @@ class KnowingProposer : public Proposer {
   absl::Status Prepare(int32_t, int64_t, int64_t) override {
     return absl::OkStatus();
   }
-  void Begin(int32_t) override {}
+  void Begin(int32_t, uint64_t) override {}
   Proposal Propose(int32_t, absl::Span<const int32_t> tokens,
                    absl::Span<int32_t> guesses) override {
     for (const std::vector<int32_t>& text : texts_) {
