@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/speculation_flags.h"
 #include "runtime/api/completion.h"
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
@@ -46,6 +47,7 @@ struct Flags {
   TextFlags text;
   CompileFlags compile;
   SamplingFlags sampling;
+  SpeculationFlags speculation{"off"};
 };
 
 // What the user did not choose, for another run of the same.
@@ -187,25 +189,34 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
                       {"prefill_seconds", prefill},
                       {"decode_seconds", decode},
                       {"seed", seed},
+                      {"drafted_tokens", generated.usage.drafted_tokens},
+                      {"accepted_tokens", generated.usage.accepted_tokens},
                       {"stop_reason", reason}});
   }
   std::cout << "\n";
   if (common.quiet) return;
   std::cerr << absl::StreamFormat(
-      "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s, "
+      "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s%s, "
       "stopped by %s\n",
       load_seconds, generated.usage.prompt_tokens,
       generated.usage.prompt_tokens / std::max(prefill, 1e-9), tokens.size(),
-      tokens.size() / std::max(decode, 1e-9), reason);
+      tokens.size() / std::max(decode, 1e-9), GuessedText(generated.usage),
+      reason);
 }
 
 absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
+  WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
   WEFT_RETURN_IF_ERROR(FindPrompt(flags));
-  WEFT_ASSIGN_OR_RETURN(
-      std::unique_ptr<Engine> engine,
-      LoadEngine(flags.model, flags.compile, common,
-                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     flags.text.ApplyTo(options);
+                                     const bool skips =
+                                         !flags.grammar_file.empty() ||
+                                         !flags.json_schema.empty();
+                                     flags.speculation.ApplyTo(options, skips);
+                                   }));
   WEFT_ASSIGN_OR_RETURN(
       const std::string suggested,
       flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
@@ -219,6 +230,8 @@ absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(request.constraint,
                         MakeConstraint(flags, engine->tokenizer()));
   SchedulerOptions options;
+  WEFT_ASSIGN_OR_RETURN(options.proposer,
+                        flags.speculation.Make(*engine, flags.compile, common));
   std::vector<std::string> warnings;
   options.log = [&warnings](const std::string& line) {
     warnings.push_back(line);
@@ -279,6 +292,7 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
+  flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, prompt, file, &common, action] {
     flags->has_prompt = prompt->count() > 0;

@@ -44,6 +44,8 @@ constexpr absl::Duration kLastBytes = absl::Seconds(2);
 constexpr absl::Duration kLastWork = absl::Seconds(1);
 
 struct Flags : ServedModelFlags {
+  Flags() { speculation.mode = "lookup"; }
+
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string api_key_file, cors_origin, log_requests, slot_folder;
@@ -155,6 +157,7 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
                 flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
             options->beside_bytes = grammars.peak();
             options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
+            flags.speculation.ApplyTo(options);
           }));
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
@@ -178,6 +181,11 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   options.log = [common](const std::string& line) {
     PrintWarnings(common, {line});
   };
+  if (engine->plan().model.generates()) {
+    WEFT_ASSIGN_OR_RETURN(
+        options.proposer,
+        flags.speculation.Make(*engine, flags.compile, common));
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
@@ -207,6 +215,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   // to three times their budget.
   mallopt(M_ARENA_MAX, 1);
 #endif
+  WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
@@ -368,6 +377,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                     "keep nothing of earlier prompts");
   flags->chat_template.AddTo(*command);
   flags->text.AddTo(*command);
+  flags->speculation.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
