@@ -32,7 +32,7 @@ class KnownRate : public Proposer {
     return absl::OkStatus();
   }
   void Begin(int32_t, uint64_t) override {}
-  Proposal Propose(int32_t, absl::Span<const int32_t> tokens,
+  Proposal Propose(int32_t, absl::Span<const int32_t> tokens, const Sampler&,
                    absl::Span<int32_t> guesses) override {
     for (const std::vector<int32_t>& text : texts_) {
       if (text.size() <= tokens.size() || text[0] != tokens[0] ||

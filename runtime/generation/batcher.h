@@ -144,7 +144,7 @@ class Batcher {
 
   void GuessTokens();
   void FindGuesses(int64_t rows, int64_t room);
-  void ProposeWhatIsWorthIt();
+  void ProposeWhatIsWorthIt(int64_t room);
   double Propose(Sequence* sequence, int64_t most);
   int64_t MostGuesses(const Sequence& sequence, int64_t most) const;
   void GuessForced(Sequence* sequence, int64_t most);

@@ -44,8 +44,8 @@ void Batcher::GuessTokens() {
   guesses_ = false;
   if (guess_rows_ == 0) return;
   int64_t rows = 0;
-  for (Sequence* sequence : running_) {
-    sequence->untried = -1;
+  for (Sequence* sequence : running_) sequence->untried = -1;
+  for (const Sequence* sequence : running_) {
     rows += sequence->rows;
     const int64_t left =
         static_cast<int64_t>(sequence->tokens.size()) - sequence->computed;
@@ -85,7 +85,7 @@ void Batcher::FindGuesses(int64_t rows, int64_t room) {
     if (proposer == nullptr || !sequence->request->request.speculate) continue;
     offers_[i].most = most;
     if (proposer->takes_time()) {
-      sequence->guess_strength = 0;
+      sequence->guess_strength = Proposer::kStrengths - 1;
     } else {
       Propose(sequence, most);
       offers_[i].most = static_cast<int64_t>(sequence->guesses.size());
@@ -104,7 +104,7 @@ void Batcher::FindGuesses(int64_t rows, int64_t room) {
                  proposer->takes_time() ? guess_seconds_ : 0,
                  absl::MakeSpan(offers_));
   }
-  if (proposer->takes_time()) return ProposeWhatIsWorthIt();
+  if (proposer->takes_time()) return ProposeWhatIsWorthIt(room);
   for (size_t i = 0; i < running_.size(); ++i) {
     std::vector<int32_t>& guesses = running_[i]->guesses;
     if (running_[i]->forced > 0 || guesses.empty()) continue;
@@ -114,11 +114,11 @@ void Batcher::FindGuesses(int64_t rows, int64_t room) {
   }
 }
 
-void Batcher::ProposeWhatIsWorthIt() {
+void Batcher::ProposeWhatIsWorthIt(int64_t room) {
   const bool any =
       std::any_of(offers_.begin(), offers_.end(),
                   [](const GuessOffer& offer) { return offer.taken > 0; });
-  if (!any && stats_.steps % kRetrySteps == 0) {
+  if (!any && room > 0 && stats_.steps % kRetrySteps == 0) {
     const auto offer =
         std::find_if(offers_.begin(), offers_.end(),
                      [](const GuessOffer& offer) { return offer.most > 0; });
@@ -145,7 +145,8 @@ double Batcher::Propose(Sequence* sequence, int64_t most) {
   std::vector<int32_t>& guesses = sequence->guesses;
   guesses.resize(most);
   const Proposal proposal = options_.proposer->Propose(
-      sequence->slot, sequence->tokens, absl::MakeSpan(guesses));
+      sequence->slot, sequence->tokens, sequence->chooser.sampler(),
+      absl::MakeSpan(guesses));
   guesses.resize(proposal.tokens);
   sequence->guess_strength = proposal.strength;
   if (!guesses.empty() && !IsAllowed(sequence, guesses[0])) guesses.clear();

@@ -52,8 +52,9 @@ absl::StatusOr<std::unique_ptr<DraftProposer>> DraftProposer::Create(
       CheckVocabulary(plan.vocabulary, parts.plan->vocabulary));
   const int64_t vocabulary =
       std::min(plan.model.vocabulary_size, parts.plan->model.vocabulary_size);
-  return std::unique_ptr<DraftProposer>(
-      new DraftProposer(parts, std::move(owner), vocabulary));
+  return std::unique_ptr<DraftProposer>(new DraftProposer(
+      parts, std::move(owner), vocabulary,
+      plan.model.vocabulary_size == parts.plan->model.vocabulary_size));
 }
 
 absl::Status DraftProposer::Prepare(int32_t slots, int64_t, int64_t) {
@@ -78,6 +79,7 @@ void DraftProposer::Begin(int32_t slot, uint64_t scope) {
 }
 
 Proposal DraftProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
+                                const Sampler& sampler,
                                 absl::Span<int32_t> guesses) {
   Session& session = *texts_[slot].session;
   const absl::Span<const int32_t> ran = session.tokens();
@@ -87,6 +89,7 @@ Proposal DraftProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
       std::mismatch(ran.begin(), ran.begin() + most, tokens.begin()).first -
       ran.begin();
   Proposal proposal;
+  proposal.strength = kStrengths - 1;
   const auto is_known = [this](int32_t id) { return id < vocabulary_; };
   if (!std::all_of(tokens.begin() + same, tokens.end(), is_known)) return {};
   // A draft that fails guesses nothing; the text goes on without.
@@ -101,10 +104,10 @@ Proposal DraftProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
   }
   const auto start = std::chrono::steady_clock::now();
   session.Mark();
+  Sampler drawing = sampler;
   for (int32_t& guess : guesses) {
     if (!session.Append(next).ok()) break;
-    guess = static_cast<int32_t>(
-        FirstLargest(session.logits().subspan(0, vocabulary_)));
+    guess = Guess(session, &drawing);
     ++proposal.tokens;
     next = absl::MakeConstSpan(&guess, 1);
   }
@@ -112,6 +115,18 @@ Proposal DraftProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   return proposal;
+}
+
+// Drawn as the text's next token will be: where both models think alike, the
+// same random number gives the same token.
+int32_t DraftProposer::Guess(const Session& session, Sampler* drawing) const {
+  const absl::Span<const float> logits = session.logits();
+  if (same_vocabulary_) {
+    const absl::StatusOr<int32_t> drawn =
+        drawing->Sample(logits, session.tokens());
+    if (drawn.ok()) return *drawn;
+  }
+  return static_cast<int32_t>(FirstLargest(logits.subspan(0, vocabulary_)));
 }
 
 }  // namespace weft

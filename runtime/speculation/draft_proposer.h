@@ -1,5 +1,6 @@
-// Guesses of a smaller model with the same vocabulary: what it takes for most
-// probable, token by token (Leviathan et al. 2023, see proposer.h).
+// Guesses of a smaller model with the same vocabulary, token by token
+// (Leviathan et al. 2023, see proposer.h): drawn as the text's tokens are, with
+// the random numbers that will draw these.
 //
 // It has a plan and a cache of its own, with a sequence for each slot, and runs
 // behind the text: what of it agrees with what ran before is kept.
@@ -38,17 +39,24 @@ class DraftProposer : public Proposer {
                        int64_t most_guesses) override;
   void Begin(int32_t slot, uint64_t scope) override;
   Proposal Propose(int32_t slot, absl::Span<const int32_t> tokens,
+                   const Sampler& sampler,
                    absl::Span<int32_t> guesses) override;
   bool takes_time() const override { return true; }
 
  private:
   DraftProposer(const DraftParts& parts, std::shared_ptr<const void> owner,
-                int64_t vocabulary)
-      : parts_(parts), owner_(std::move(owner)), vocabulary_(vocabulary) {}
+                int64_t vocabulary, bool same_vocabulary)
+      : parts_(parts),
+        owner_(std::move(owner)),
+        vocabulary_(vocabulary),
+        same_vocabulary_(same_vocabulary) {}
+
+  int32_t Guess(const Session& session, Sampler* drawing) const;
 
   const DraftParts parts_;
   const std::shared_ptr<const void> owner_;
-  const int64_t vocabulary_;  // tokens that both models have
+  const int64_t vocabulary_;    // tokens that both models have
+  const bool same_vocabulary_;  // neither has others
   struct Text {
     std::unique_ptr<Session> session;
     uint64_t scope = 0;

@@ -43,17 +43,16 @@ class StepCosts {
   int64_t steps_ = 0;
 };
 
-// How often the guesses of one text come true: at first the mean, with one half
-// before any, then an average that follows.
+// How often the guesses of one text come true: at first the mean, with one
+// expectation before any, then an average that follows.
 class GuessRecord {
  public:
-  GuessRecord() { shares_.fill(0.5); }
   void Add(int strength, bool right);
   // Of a guess when those before it were right.
   double Probability(int strength) const { return shares_[strength]; }
 
  private:
-  std::array<double, Proposer::kStrengths> shares_;
+  std::array<double, Proposer::kStrengths> shares_ = {0.25, 0.5, 0.75};
   std::array<int32_t, Proposer::kStrengths> counts_{};
 };
 

@@ -40,7 +40,7 @@ absl::Status LookupProposer::Prepare(int32_t slots, int64_t most_tokens,
 void LookupProposer::Begin(int32_t slot, uint64_t) { slots_[slot].Clear(); }
 
 Proposal LookupProposer::Propose(int32_t slot, absl::Span<const int32_t> tokens,
-                                 absl::Span<int32_t> guesses) {
+                                 const Sampler&, absl::Span<int32_t> guesses) {
   TokenIndex& index = slots_[slot];
   index.Extend(tokens);
   const TokenIndex::Match own = index.Find(tokens, tokens);

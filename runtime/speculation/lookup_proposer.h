@@ -25,6 +25,7 @@ class LookupProposer : public Proposer {
                        int64_t most_guesses) override;
   void Begin(int32_t slot, uint64_t scope) override;
   Proposal Propose(int32_t slot, absl::Span<const int32_t> tokens,
+                   const Sampler& sampler,
                    absl::Span<int32_t> guesses) override;
 
  private:

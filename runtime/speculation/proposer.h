@@ -15,13 +15,14 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/generation/sampler.h"
 
 namespace weft {
 
 struct Proposal {
   int64_t tokens = 0;
-  // How good the proposer takes it to be; how often those of one strength come
-  // true is counted.
+  // How good the proposer takes it to be, the last the best; how often those of
+  // one strength come true is counted. Where it takes time, always the last.
   int strength = 0;
   // That the guesses took, where that counts (takes_time); what had to run
   // before any, once, is not in it.
@@ -45,8 +46,10 @@ class Proposer {
   virtual void Begin(int32_t slot, uint64_t scope) = 0;
 
   // Writes to `guesses` what may follow `tokens`, the slot's text so far, which
-  // begins with what it was in the call before.
+  // begins with what it was in the call before. `sampler` will draw the next
+  // token; a copy of it draws with the same random numbers.
   virtual Proposal Propose(int32_t slot, absl::Span<const int32_t> tokens,
+                           const Sampler& sampler,
                            absl::Span<int32_t> guesses) = 0;
 
   // Whether proposing takes time that counts beside a step: then it is not done

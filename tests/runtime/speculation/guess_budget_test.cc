@@ -51,18 +51,18 @@ TEST(StepCosts, ForgetsWhatIsLongAgo) {
 
 TEST(GuessRecord, FollowsWhatComesTrue) {
   GuessRecord record;
-  EXPECT_DOUBLE_EQ(record.Probability(0), 0.5);
-  record.Add(0, false);
-  EXPECT_DOUBLE_EQ(record.Probability(0), 0.25);
-  record.Add(0, true);
-  EXPECT_DOUBLE_EQ(record.Probability(0), 0.5);
+  EXPECT_DOUBLE_EQ(record.Probability(1), 0.5);
+  record.Add(1, false);
+  EXPECT_DOUBLE_EQ(record.Probability(1), 0.25);
+  record.Add(1, true);
+  EXPECT_DOUBLE_EQ(record.Probability(1), 0.5);
   for (int i = 0; i < 50; ++i) {
     record.Add(0, true);
     record.Add(1, false);
   }
   EXPECT_GT(record.Probability(0), 0.95);
   EXPECT_LT(record.Probability(1), 0.05);
-  EXPECT_DOUBLE_EQ(record.Probability(2), 0.5);
+  EXPECT_DOUBLE_EQ(record.Probability(2), 0.75);
 }
 
 TEST(ShareGuesses, MoreWhereTheyComeTrueAndRowsAreCheap) {

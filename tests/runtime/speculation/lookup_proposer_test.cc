@@ -17,11 +17,14 @@ struct Guessed {
   int strength;
 };
 
+// Nothing that a look-up wants.
+Sampler AnySampler() { return *Sampler::Create({}, 16); }
+
 Guessed Propose(LookupProposer& proposer, int32_t slot, const Tokens& tokens,
                 size_t most) {
   Tokens guesses(most);
   const Proposal proposal =
-      proposer.Propose(slot, tokens, absl::MakeSpan(guesses));
+      proposer.Propose(slot, tokens, AnySampler(), absl::MakeSpan(guesses));
   guesses.resize(proposal.tokens);
   return {guesses, proposal.strength};
 }
@@ -124,11 +127,12 @@ TEST(LookupProposer, AllocatesNothing) {
   ASSERT_TRUE(proposer.Prepare(1, 1000, 8).ok());
   Tokens tokens, guesses(8);
   tokens.reserve(1200);
+  const Sampler sampler = AnySampler();
   const int64_t before = AllocationCount();
   // Also where a text is longer than was said.
   for (int i = 0; i < 1200; ++i) {
     tokens.push_back(i % 37);
-    proposer.Propose(0, tokens, absl::MakeSpan(guesses));
+    proposer.Propose(0, tokens, sampler, absl::MakeSpan(guesses));
   }
   proposer.Begin(0, 0);
   EXPECT_EQ(AllocationCount(), before);

@@ -20,7 +20,7 @@ class RandomProposer : public Proposer {
     return absl::OkStatus();
   }
   void Begin(int32_t, uint64_t) override {}
-  Proposal Propose(int32_t, absl::Span<const int32_t>,
+  Proposal Propose(int32_t, absl::Span<const int32_t>, const Sampler&,
                    absl::Span<int32_t> guesses) override {
     for (int32_t& guess : guesses) guess = random_() % vocabulary_;
     return {static_cast<int64_t>(random_() % (guesses.size() + 1)),
@@ -43,7 +43,7 @@ class KnowingProposer : public Proposer {
     return absl::OkStatus();
   }
   void Begin(int32_t, uint64_t) override {}
-  Proposal Propose(int32_t, absl::Span<const int32_t> tokens,
+  Proposal Propose(int32_t, absl::Span<const int32_t> tokens, const Sampler&,
                    absl::Span<int32_t> guesses) override {
     for (const std::vector<int32_t>& text : texts_) {
       if (text.size() <= tokens.size() ||
