@@ -258,17 +258,17 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
         "--prompt: an encoder looks at all tokens at once: at most ",
         plan.max_tokens()));
   }
-  Bench bench(engine.get(), flags);
+  auto bench = std::make_unique<Bench>(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
   const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
-      WEFT_RETURN_IF_ERROR(bench.FillContexts());
+      WEFT_RETURN_IF_ERROR(bench->FillContexts());
     }
     WEFT_ASSIGN_OR_RETURN(double rate,
-                          run < runs ? bench.Prefill() : bench.Decode());
+                          run < runs ? bench->Prefill() : bench->Decode());
     if (run % runs > 0) (run < runs ? prefill : decode).push_back(rate);
   }
   if (progress) progress(1.0);
@@ -289,13 +289,14 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
                {"batch", flags.batch},
                {"repeat", flags.repeat},
                {"allocations_per_decode_step",
-                static_cast<double>(bench.allocations()) / flags.generate}};
+                static_cast<double>(bench->allocations()) / flags.generate}};
   if (flags.limits) {
     WEFT_RETURN_IF_ERROR(
         AddLimits(*engine, flags, flags.compile, common, &json));
   }
   if (flags.speculation.mode != "off") {
     WEFT_RETURN_IF_ERROR(CheckGenerates(plan));
+    bench.reset();  // its sequences hold slots
     WEFT_ASSIGN_OR_RETURN(
         json["speculation"],
         BenchSpeculation(std::move(engine),
