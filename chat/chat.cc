@@ -219,6 +219,8 @@ News Chat::Take() {
     if (speed_.answer_tokens == 0) first_token_ = at;
     speed_.answer_tokens = event.usage.completion_tokens;
     speed_.cached_tokens = event.usage.cached_tokens;
+    speed_.drafted_tokens = event.usage.drafted_tokens;
+    speed_.accepted_tokens = event.usage.accepted_tokens;
     speed_.first_token_seconds = event.usage.first_token_seconds;
     const double seconds = absl::ToDoubleSeconds(at - first_token_);
     if (speed_.answer_tokens > 1 && seconds > 0) {

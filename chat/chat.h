@@ -56,6 +56,8 @@ struct Speed {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt
   int64_t answer_tokens = 0;
+  int64_t drafted_tokens = 0;   // guessed and tried
+  int64_t accepted_tokens = 0;  // of them, those that came true
 };
 
 class Chat {

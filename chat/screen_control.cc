@@ -178,9 +178,11 @@ void ScreenControl::TakeNews() {
   if (!news.finished) return;
   const Speed& speed = chat_->speed();
   Log(absl::StrFormat(
-      "prompt %d tokens (%d cached), first after %.3f s; answer %d at %.1f/s",
+      "prompt %d tokens (%d cached), first after %.3f s; answer %d at %.1f/s, "
+      "guessed right %d of %d",
       speed.prompt_tokens, speed.cached_tokens, speed.first_token_seconds,
-      speed.answer_tokens, speed.tokens_per_second));
+      speed.answer_tokens, speed.tokens_per_second, speed.accepted_tokens,
+      speed.drafted_tokens));
 }
 
 void ScreenControl::Log(std::string line) {

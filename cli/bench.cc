@@ -7,7 +7,8 @@
 // encoders. Rates are totals over the batch. One run of each comes before those
 // that count: it pays for the first touch of memory. The context is filled
 // once, behind the prefills, and every run begins at its end; where layers are
-// recurrent, whose states do not go back, where the run before ended.
+// recurrent, whose states do not go back, where the run before ended. With
+// --speculate, texts by a scheduler come last (bench_speculation.h).
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -18,6 +19,7 @@
 #include "base/allocation_counter.h"
 #include "base/first_largest.h"
 #include "base/status.h"
+#include "cli/bench_speculation.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "runtime/machine/limits.h"
@@ -34,6 +36,7 @@ struct Flags {
   int64_t prompt = 256, generate = 32, depth = 0, batch = 1, repeat = 5;
   bool limits = false, json = false;
   CompileFlags compile;
+  SpeculationFlags speculation{"off"};
 };
 
 struct Rates {
@@ -201,7 +204,14 @@ absl::Status Check(const Flags& flags) {
   if (flags.depth < 0 || flags.depth > (1 << 20)) {
     return UsageError("--depth: want a number from 0");
   }
-  return absl::OkStatus();
+  if (IsKnownRate(flags.speculation.mode)) return absl::OkStatus();
+  return flags.speculation.Check();
+}
+
+std::string NumberText(const Json& number) {
+  if (number.is_null()) return "none";
+  return number.is_number() ? absl::StrFormat("%.6g", number.get<double>())
+                            : number.dump();
 }
 
 void Print(const Json& json) {
@@ -209,10 +219,7 @@ void Print(const Json& json) {
     if (value.is_object()) {
       std::cout << key << "\n";
       for (const auto& [name, number] : value.items()) {
-        std::cout << absl::StreamFormat("  %-24s ", name)
-                  << (number.is_null()
-                          ? std::string("none")
-                          : absl::StrFormat("%.6g", number.get<double>()))
+        std::cout << absl::StreamFormat("  %-24s ", name) << NumberText(number)
                   << "\n";
       }
     } else {
@@ -228,6 +235,7 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   options.slots = static_cast<int>(flags.batch);
+  flags.speculation.ApplyTo(&options);
   options.progress = MakeProgress(common, "packing weights");
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         Engine::Load(flags.model, options));
@@ -250,17 +258,17 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
         "--prompt: an encoder looks at all tokens at once: at most ",
         plan.max_tokens()));
   }
-  Bench bench(engine.get(), flags);
+  auto bench = std::make_unique<Bench>(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
   const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
-      WEFT_RETURN_IF_ERROR(bench.FillContexts());
+      WEFT_RETURN_IF_ERROR(bench->FillContexts());
     }
     WEFT_ASSIGN_OR_RETURN(double rate,
-                          run < runs ? bench.Prefill() : bench.Decode());
+                          run < runs ? bench->Prefill() : bench->Decode());
     if (run % runs > 0) (run < runs ? prefill : decode).push_back(rate);
   }
   if (progress) progress(1.0);
@@ -281,10 +289,20 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
                {"batch", flags.batch},
                {"repeat", flags.repeat},
                {"allocations_per_decode_step",
-                static_cast<double>(bench.allocations()) / flags.generate}};
+                static_cast<double>(bench->allocations()) / flags.generate}};
   if (flags.limits) {
     WEFT_RETURN_IF_ERROR(
         AddLimits(*engine, flags, flags.compile, common, &json));
+  }
+  if (flags.speculation.mode != "off") {
+    WEFT_RETURN_IF_ERROR(CheckGenerates(plan));
+    bench.reset();  // its sequences hold slots
+    WEFT_ASSIGN_OR_RETURN(
+        json["speculation"],
+        BenchSpeculation(std::move(engine),
+                         {flags.prompt, flags.generate, flags.batch,
+                          flags.repeat, &flags.speculation},
+                         flags.compile, common));
   }
   if (flags.json) {
     PrintJson(json);
@@ -310,6 +328,7 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
       "tokens already in each sequence where generation begins");
   add("--batch", flags->batch, "sequences at a time");
   add("--repeat", flags->repeat, "runs that count");
+  flags->speculation.AddTo(*command);
   command->add_flag("--limits", flags->limits,
                     "measure the machine's limits too, and the share of them "
                     "that is reached");

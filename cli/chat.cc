@@ -18,6 +18,7 @@
 #include "chat/terminal_text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/speculation_flags.h"
 #include "runtime/api/scheduler.h"
 #include "text/chat_template.h"
 
@@ -33,6 +34,7 @@ struct Flags {
   ChatTemplateFlag chat_template;
   CompileFlags compile;
   SamplingFlags sampling;
+  SpeculationFlags speculation{"lookup"};
 };
 
 bool HasScreen(const Flags& flags) {
@@ -46,6 +48,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
     const Flags& flags, const CommonFlags& common,
     std::vector<std::string>* warnings) {
   chat::Options options;
+  WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(SamplingOptions sampling, flags.sampling.ToOptions());
   options.settings.sampling = sampling;
   options.settings.max_tokens = flags.tokens;
@@ -69,6 +72,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
                                      // The prompt's and the answer's, now and
                                      // of the turn before.
                                      engine_options->checkpoints = 4;
+                                     flags.speculation.ApplyTo(engine_options);
                                    }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
   WEFT_ASSIGN_OR_RETURN(std::string suggested,
@@ -79,8 +83,11 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
                         ChatTemplateOf(engine->plan().vocabulary, &warning));
   if (!warning.empty()) warnings->push_back(warning);
+  SchedulerOptions scheduling;
+  WEFT_ASSIGN_OR_RETURN(scheduling.proposer,
+                        flags.speculation.Make(*engine, flags.compile, common));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
-                        Scheduler::Create(std::move(engine), {}));
+                        Scheduler::Create(std::move(engine), scheduling));
   return chat::Chat::Create(std::move(scheduler), std::move(chat_template),
                             std::move(options));
 }
@@ -128,6 +135,7 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->chat_template.AddTo(*command);
   flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
+  flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, message, &common, action] {
     flags->has_message = message->count() > 0;

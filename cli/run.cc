@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/speculation_flags.h"
 #include "runtime/api/completion.h"
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
@@ -41,11 +42,12 @@ struct Flags {
   bool has_prompt = false, has_file = false;
   int64_t tokens = 100;
   std::vector<std::string> stop, logit_bias;
-  std::string grammar_file, json_schema;
+  std::string grammar_file, json_schema, prompt_cache;
   bool json = false;
   TextFlags text;
   CompileFlags compile;
   SamplingFlags sampling;
+  SpeculationFlags speculation{"off"};
 };
 
 // What the user did not choose, for another run of the same.
@@ -181,31 +183,44 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
   }
   if (flags.json) {
     return PrintJson({{"prompt_tokens", generated.usage.prompt_tokens},
+                      {"cached_tokens", generated.usage.cached_tokens},
                       {"generated_tokens", tokens.size()},
                       {"text", generated.text.text},
                       {"tokens", tokens},
                       {"prefill_seconds", prefill},
                       {"decode_seconds", decode},
                       {"seed", seed},
+                      {"drafted_tokens", generated.usage.drafted_tokens},
+                      {"accepted_tokens", generated.usage.accepted_tokens},
                       {"stop_reason", reason}});
   }
   std::cout << "\n";
   if (common.quiet) return;
   std::cerr << absl::StreamFormat(
-      "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s, "
+      "load %.3f s, prompt %d tokens at %.1f/s, generated %d at %.1f/s%s, "
       "stopped by %s\n",
       load_seconds, generated.usage.prompt_tokens,
       generated.usage.prompt_tokens / std::max(prefill, 1e-9), tokens.size(),
-      tokens.size() / std::max(decode, 1e-9), reason);
+      tokens.size() / std::max(decode, 1e-9), GuessedText(generated.usage),
+      reason);
 }
 
 absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
+  WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
   WEFT_RETURN_IF_ERROR(FindPrompt(flags));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
-      LoadEngine(flags.model, flags.compile, common,
-                 [&](EngineOptions* options) { flags.text.ApplyTo(options); }));
+      LoadEngine(
+          flags.model, flags.compile, common, [&](EngineOptions* options) {
+            flags.text.ApplyTo(options);
+            if (!flags.prompt_cache.empty()) {
+              options->beside_pages = SchedulerOptions::kCachePages;
+            }
+            const bool skips =
+                !flags.grammar_file.empty() || !flags.json_schema.empty();
+            flags.speculation.ApplyTo(options, skips);
+          }));
   WEFT_ASSIGN_OR_RETURN(
       const std::string suggested,
       flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));
@@ -219,6 +234,9 @@ absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(request.constraint,
                         MakeConstraint(flags, engine->tokenizer()));
   SchedulerOptions options;
+  options.cache_folder = flags.prompt_cache;
+  WEFT_ASSIGN_OR_RETURN(options.proposer,
+                        flags.speculation.Make(*engine, flags.compile, common));
   std::vector<std::string> warnings;
   options.log = [&warnings](const std::string& line) {
     warnings.push_back(line);
@@ -276,9 +294,14 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
                       "the text is one of this grammar, in GBNF; - is stdin");
   command->add_option("--json-schema", flags->json_schema,
                       "the text is JSON of the schema in this file");
+  command->add_option("--prompt-cache", flags->prompt_cache,
+                      "a folder for pages of prompts: a prompt that begins "
+                      "like one before goes on from there, with the same bits; "
+                      "made if it is not there");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->text.AddTo(*command);
   flags->sampling.AddTo(*command);
+  flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
   command->callback([flags, prompt, file, &common, action] {
     flags->has_prompt = prompt->count() > 0;

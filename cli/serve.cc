@@ -47,6 +47,8 @@ constexpr absl::Duration kLastBytes = absl::Seconds(2);
 constexpr absl::Duration kLastWork = absl::Seconds(1);
 
 struct Flags : ServedModelFlags {
+  Flags() { speculation.mode = "lookup"; }
+
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string api_key_file, cors_origin, log_requests, slot_folder;
@@ -157,6 +159,10 @@ std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
         flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
     options->beside_bytes = GrammarLimits(flags).peak();
     options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
+    if (!flags.scheduler.cache_folder.empty()) {
+      options->beside_pages = SchedulerOptions::kCachePages;
+    }
+    flags.speculation.ApplyTo(options);
   };
 }
 
@@ -190,6 +196,11 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   options.log = [common](const std::string& line) {
     PrintWarnings(common, {line});
   };
+  if (engine->plan().model.generates()) {
+    WEFT_ASSIGN_OR_RETURN(
+        options.proposer,
+        flags.speculation.Make(*engine, flags.compile, common));
+  }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
@@ -229,6 +240,11 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
     models->SetOnly(std::move(model));
     return absl::OkStatus();
   }
+  if (absl::StartsWith(flags.speculation.mode, "draft:")) {
+    return UsageError(
+        "--speculate draft:MODEL: is for one model: leave out "
+        "--models");
+  }
   WEFT_ASSIGN_OR_RETURN(std::vector<ModelSet::Source> sources,
                         ModelsIn(flags.folder, flags.aliases));
   if (!flags.model.empty()) {
@@ -267,6 +283,7 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   // to three times their budget.
   mallopt(M_ARENA_MAX, 1);
 #endif
+  WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
@@ -432,6 +449,15 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "written")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
+  command->add_option(
+      "--cache-dir", flags->scheduler.cache_folder,
+      "a folder for pages of prompts, which are there after a "
+      "restart: the same bits, sooner; made if it is not there");
+  command
+      ->add_option("--cache-size", flags->scheduler.cache_bytes,
+                   "of its files, as in 8GB; those not used for longest go")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("8GB");
   command->add_option("--log-requests", flags->log_requests,
                       "a file to which every request that generates is added, "
                       "with its seed and answer: weft replay runs it again");
@@ -447,6 +473,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                     "keep nothing of earlier prompts");
   flags->chat_template.AddTo(*command);
   flags->text.AddTo(*command);
+  flags->speculation.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/command.h"
+#include "cli/speculation_flags.h"
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
 #include "serve/served_model.h"
@@ -22,6 +23,7 @@ struct ServedModelFlags {
   int checkpoints = -1;      // two for each slot
   int64_t max_grammar_bytes = ConstraintCache::Limits().alive_bytes;
   SchedulerOptions scheduler;
+  SpeculationFlags speculation{"off"};
   TextFlags text;
   ChatTemplateFlag chat_template;
   CompileFlags compile;

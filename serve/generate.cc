@@ -247,6 +247,7 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
                                               model.slots->size() - 1));
   }
   request.min_tokens = fields.min_tokens;
+  request.speculate = fields.speculate;
   request.choices = static_cast<int>(fields.choices);
   request.sampling = fields.sampling;
   for (const auto& bias : fields.logit_bias) {

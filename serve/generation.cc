@@ -113,6 +113,8 @@ Usage Generation::usage() const {
     all.prompt_tokens += usage.prompt_tokens;
     all.cached_tokens += usage.cached_tokens;
     all.completion_tokens += usage.completion_tokens;
+    all.drafted_tokens += usage.drafted_tokens;
+    all.accepted_tokens += usage.accepted_tokens;
   }
   return all;
 }

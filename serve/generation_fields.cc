@@ -92,6 +92,19 @@ void ReadOverflow(JsonFields* fields, GenerationFields* generation) {
   }
 }
 
+// false or "off": no tokens are guessed.
+void ReadSpeculate(JsonFields* fields, GenerationFields* generation) {
+  const json* value = fields->Find("speculate");
+  if (value == nullptr) return;
+  if (value->is_boolean()) {
+    generation->speculate = value->get<bool>();
+  } else if (*value == "off" || *value == "lookup" || *value == "draft") {
+    generation->speculate = *value != "off";
+  } else {
+    fields->Fail("speculate", "want true, false, or off, lookup or draft");
+  }
+}
+
 }  // namespace
 
 void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
@@ -113,6 +126,7 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
   fields->Bool("ignore_eos", &generation->ignore_eos);
   ReadOverflow(fields, generation);
   fields->Bool("cache_prompt", &generation->cache_prompt);
+  ReadSpeculate(fields, generation);
   fields->Bool("stream", &generation->stream);
   fields->Integer("id_slot", -1, kMost, &generation->slot);
   fields->Bool("return_progress", &generation->progress);

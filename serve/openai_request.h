@@ -48,6 +48,7 @@ struct GenerationFields {
   std::vector<std::pair<int32_t, float>> logit_bias;
   bool ignore_eos = false;
   bool cache_prompt = true;
+  bool speculate = true;  // where the server does
   // Of the prompt's tokens, the same as below.
   absl::optional<int64_t> prompt_logprobs;
   // Alternatives per token; absent: no logprobs.

@@ -64,7 +64,11 @@ json UsageJson(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details",
+           {{"accepted_prediction_tokens", usage.accepted_tokens},
+            {"rejected_prediction_tokens",
+             usage.drafted_tokens - usage.accepted_tokens}}}};
 }
 
 json ChatLogprobs(const Tokenizer& tokenizer,

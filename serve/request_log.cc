@@ -105,6 +105,8 @@ void LoggedRequest::Add(int64_t choice, const Event& event) {
     usage_.prompt_tokens += event.usage.prompt_tokens;
     usage_.cached_tokens += event.usage.cached_tokens;
     usage_.completion_tokens += event.usage.completion_tokens;
+    usage_.drafted_tokens += event.usage.drafted_tokens;
+    usage_.accepted_tokens += event.usage.accepted_tokens;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
+#include "runtime/plan/slot_updates.h"
 
 namespace weft {
 namespace {
@@ -23,17 +25,45 @@ double Seconds(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
+// Of those that are asked for.
+int64_t GuessRows(const Plan& plan, const EngineOptions& options) {
+  if (!plan.model.generates()) return 0;
+  std::set<int> states;
+  for (const SlotUpdate& update : SlotUpdates(plan.buckets.back())) {
+    // The history keeps the rows of one node for each.
+    if (!states.insert(update.state).second) return 0;
+  }
+  return std::clamp<int64_t>(options.guess_rows, 0, plan.max_tokens() - 1);
+}
+
+// With what guesses need.
+EngineOptions Resolved(const Plan& plan, EngineOptions options) {
+  options.guess_rows = GuessRows(plan, options);
+  if (options.guess_rows > 0) {
+    // And the one of the token before them.
+    options.rewind_rows = std::max(
+        options.rewind_rows, static_cast<int32_t>(options.guess_rows) + 1);
+  }
+  return options;
+}
+
 int ThreadsOf(const EngineOptions& options) {
+  if (options.shared_threads) return options.shared_threads->threads();
   return options.threads > 0 ? options.threads : DefaultThreads();
 }
 
 int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
+  int64_t page_bytes = 0;
+  for (const StateBytes& state : StatesOf(plan.buckets.back())) {
+    if (!state.by_sequence) page_bytes += state.bytes;
+  }
   return MemoryOf(plan, options.slots,
                   plan.model.encoder ? plan.max_tokens()
                                      : options.slots + options.more_logit_rows,
-                  options.kv_pages, options.checkpoints, options.rewind_rows)
+                  options.kv_pages, options.checkpoints, options.rewind_rows,
+                  options.guess_rows)
              .peak(ThreadsOf(options)) +
-         options.beside_bytes;
+         options.beside_bytes + options.beside_pages * page_bytes;
 }
 
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
@@ -97,11 +127,12 @@ absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
   ModelOptions model = options.model;
   model.reads_weights = false;
   WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path, model));
-  return PeakOf(plan, options);
+  return PeakOf(plan, Resolved(plan, options));
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
-    const std::string& path, const EngineOptions& options) {
+    const std::string& path, const EngineOptions& asked) {
+  EngineOptions options = asked;
   const auto start = std::chrono::steady_clock::now();
   if (options.kv_pages < 0) {
     return absl::InvalidArgumentError(
@@ -114,6 +145,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         "invalid engine option: rewind_rows: ", options.rewind_rows,
         ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
   }
+  options = Resolved(plan, std::move(options));
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
@@ -122,10 +154,12 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
       std::unique_ptr<const Tokenizer> tokenizer,
       Tokenizer::Create(plan.vocabulary, {options.normalize}));
   engine->tokenizer_ = std::move(tokenizer);
-  WEFT_ASSIGN_OR_RETURN(
-      std::unique_ptr<ThreadPool> pool,
-      ThreadPool::Create(ThreadsOf(options), options.affinity));
-  engine->threads_ = std::move(pool);
+  engine->threads_ = options.shared_threads;
+  if (engine->threads_ == nullptr) {
+    WEFT_ASSIGN_OR_RETURN(
+        engine->threads_,
+        ThreadPool::Create(ThreadsOf(options), options.affinity));
+  }
 
   WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
@@ -151,6 +185,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                        engine->cache_.get(), options.huge_pages,
                        options.rewind_rows));
   engine->executor_ = std::move(executor);
+  engine->guess_rows_ = options.guess_rows;
   engine->load_seconds_ = Seconds(start);
   return engine;
 }

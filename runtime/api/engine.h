@@ -38,6 +38,9 @@ struct EngineOptions {
   ModelOptions model = DefaultModelOptions();
   int threads = 0;            // 0: physical cores that the process may use
   std::vector<int> affinity;  // empty, or a CPU for each thread
+  // In place of threads of its own: those of another engine, which then must
+  // not run at the same time (SharedThreads).
+  std::shared_ptr<ThreadPool> shared_threads;
   bool huge_pages = false;
   int slots = 1;  // for sequences that run at the same time (scheduler.h)
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
@@ -46,6 +49,8 @@ struct EngineOptions {
   // What the program will hold beside the engine's own, such as grammars
   // (ConstraintCache::Limits): there must be memory for it, too.
   int64_t beside_bytes = 0;
+  // The same in pages of the KV cache (SchedulerOptions::kCachePages).
+  int64_t beside_pages = 0;
   // Rows of logits beside one for each sequence
   // (SchedulerOptions::prompt_logprob_rows).
   int64_t more_logit_rows = 0;
@@ -58,6 +63,11 @@ struct EngineOptions {
   // another copy of each sequence's states, and memory for these rows
   // (PlanMemory::slots and history).
   int32_t rewind_rows = 0;
+  // Rows of a step, for all sequences together, that may be of guessed tokens
+  // (SchedulerOptions::proposer), with memory for their logits, for what is
+  // known of the texts, and as for rewind_rows. What a step does not take, or
+  // states that cannot go back, is as if less had been asked for.
+  int64_t guess_rows = 0;
   // Weights that would stay in the mapped file are copied into memory, too: the
   // file may be written to then.
   bool copy_model = false;
@@ -90,6 +100,9 @@ class Engine {
   const Plan& plan() const { return *plan_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   int threads() const { return threads_->threads(); }
+  int slots() const { return cache_->pool().slots(); }
+  // As asked for, or less.
+  int64_t guess_rows() const { return guess_rows_; }
   double load_seconds() const { return load_seconds_; }
 
   // An error if a file that weights lie in was written to since it was loaded.
@@ -125,6 +138,7 @@ class Engine {
   Executor& executor() { return *executor_; }
   KvCache& cache() { return *cache_; }
   ThreadPool& thread_pool() { return *threads_; }
+  std::shared_ptr<ThreadPool> SharedThreads() const { return threads_; }
 
  private:
   Engine() = default;
@@ -136,9 +150,10 @@ class Engine {
   absl::Mutex mutex_;
   std::shared_ptr<Plan> plan_;
   std::unique_ptr<const Tokenizer> tokenizer_;
-  std::unique_ptr<ThreadPool> threads_;
+  std::shared_ptr<ThreadPool> threads_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<Executor> executor_;
+  int64_t guess_rows_ = 0;
   double load_seconds_ = 0;
 };
 

@@ -14,8 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_cond_var.h"
+#include "runtime/cache/page_store.h"
 #include "runtime/generation/batcher.h"
 #include "runtime/generation/request_checks.h"
+#include "runtime/plan/plan_identity.h"
 
 namespace weft {
 namespace {
@@ -56,18 +58,44 @@ absl::Status CheckOptions(const Engine& engine, int32_t slots,
   return absl::OkStatus();
 }
 
+static_assert(SchedulerOptions::kCachePages == PageStore::kWaiting + 1, "");
+
+absl::StatusOr<std::unique_ptr<PageStore>> OpenStore(
+    Engine& engine, const SchedulerOptions& options) {
+  const auto error = [](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompts cannot be cached in files: ", what));
+  };
+  if (engine.cache().has_slots()) {
+    return error(
+        "the model has recurrent blocks, whose states are not kept "
+        "in files: leave out the folder");
+  }
+  if (engine.plan().model.encoder) return error("the model is an encoder");
+  if (!options.prefix_cache) return error("the prefix cache is switched off");
+  PageStoreOptions store;
+  store.folder = options.cache_folder;
+  store.limit = options.cache_bytes;
+  store.identity = PlanIdentity(engine.plan());
+  store.page_bytes = engine.cache().page_bytes();
+  store.log = options.log;
+  return PageStore::Open(store);
+}
+
 }  // namespace
 
 class Scheduler::Impl {
  public:
-  Impl(std::unique_ptr<Engine> engine, const SchedulerOptions& options)
+  Impl(std::unique_ptr<Engine> engine, std::unique_ptr<PageStore> store,
+       const SchedulerOptions& options)
       : engine_(std::move(engine)),
+        store_(std::move(store)),
         options_(options),
         vocabulary_size_(
             static_cast<int32_t>(engine_->plan().model.vocabulary_size)),
         end_tokens_(EndTokens(engine_->tokenizer(), vocabulary_size_)),
         batcher_({&engine_->plan(), &engine_->cache(), &engine_->executor(),
-                  &engine_->thread_pool()},
+                  &engine_->thread_pool(), engine_->guess_rows(), store_.get()},
                  options),
         capacity_(batcher_.capacity()),
         stats_(batcher_.stats()),
@@ -102,6 +130,7 @@ class Scheduler::Impl {
   void Loop();
 
   const std::unique_ptr<Engine> engine_;
+  const std::unique_ptr<PageStore> store_;  // null: none
   const SchedulerOptions options_;
   const int32_t vocabulary_size_;
   const std::vector<int32_t> end_tokens_;
@@ -294,8 +323,18 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
     std::unique_ptr<Engine> engine, const SchedulerOptions& options) {
   WEFT_RETURN_IF_ERROR(
       CheckOptions(*engine, engine->cache().pool().slots(), options));
-  return std::unique_ptr<Scheduler>(
-      new Scheduler(std::make_unique<Impl>(std::move(engine), options)));
+  if (options.proposer != nullptr) {
+    // The context, and what is drawn from it.
+    WEFT_RETURN_IF_ERROR(options.proposer->Prepare(
+        engine->cache().pool().slots(), engine->plan().context() + 1,
+        engine->guess_rows()));
+  }
+  std::unique_ptr<PageStore> store;
+  if (!options.cache_folder.empty()) {
+    WEFT_ASSIGN_OR_RETURN(store, OpenStore(*engine, options));
+  }
+  return std::unique_ptr<Scheduler>(new Scheduler(
+      std::make_unique<Impl>(std::move(engine), std::move(store), options)));
 }
 
 Scheduler::Scheduler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "nlohmann/json.hpp"
 #include "runtime/api/scheduler.h"
+#include "runtime/api/speculation.h"
 #include "runtime/generation/constraint_cache.h"
 #include "text/chat_template.h"
 
@@ -159,6 +160,7 @@ weft_request DefaultRequest() {
   defaults.presence_penalty = request.sampling.presence_penalty;
   defaults.seed = request.sampling.seed;
   defaults.shift_keep = request.shift_keep;
+  defaults.speculate = request.speculate;
   return defaults;
 }
 
@@ -194,6 +196,14 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
     }
     if (weft::RunsHere(*cap)) engine_options.model.compile.isa = *cap;
   }
+  weft::SpeculationOptions speculation;
+  speculation.draft = engine_options;
+  if (asked.speculate != nullptr) speculation.mode = asked.speculate;
+  if (absl::Status s = weft::CheckSpeculationMode(speculation.mode); !s.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weft_options.speculate: ", s.message()));
+  }
+  if (speculation.mode != "off") engine_options.guess_rows = weft::kGuessRows;
   weft::SchedulerOptions scheduler_options;
   scheduler_options.queue_limit = asked.queue_limit;
   scheduler_options.prefill_tokens = asked.prefill_tokens;
@@ -203,6 +213,8 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
       std::unique_ptr<weft::Engine> engine,
       weft::Engine::Load(path == nullptr ? "" : path, engine_options));
   WEFT_RETURN_IF_ERROR(weft::CheckGenerates(engine->plan()));
+  WEFT_ASSIGN_OR_RETURN(scheduler_options.proposer,
+                        weft::MakeProposer(*engine, speculation));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<weft::Scheduler> scheduler,
       weft::Scheduler::Create(std::move(engine), scheduler_options));
@@ -295,6 +307,7 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
     request.overflow = weft::ContextOverflow::kShift;
   }
   request.shift_keep = asked.shift_keep;
+  request.speculate = asked.speculate != 0;
   if (asked.bias_count > 0 &&
       (asked.bias_tokens == nullptr || asked.biases == nullptr)) {
     return absl::InvalidArgumentError(
@@ -415,6 +428,8 @@ class Teller {
     told.prompt_tokens = event.usage.prompt_tokens;
     told.cached_tokens = event.usage.cached_tokens;
     told.completion_tokens = event.usage.completion_tokens;
+    told.drafted_tokens = event.usage.drafted_tokens;
+    told.accepted_tokens = event.usage.accepted_tokens;
     calling_back = engine_;
     callback_(&told, user_);
     calling_back = nullptr;

@@ -77,6 +77,10 @@ typedef struct weft_options {
   int32_t force;          /* load although memory does not suffice; 0 */
   const char* kv_type;    /* "f16", "f32", "bf16", "q8_0"; NULL: "f16" */
   const char* isa;        /* the most of the processor to use; NULL: all */
+  /* Who guesses tokens, so that several run in one step where that is faster:
+   * "off"; "lookup": how the text went on before; or "draft:" and the path of a
+   * smaller model with the same vocabulary. Changes no bit. NULL: "off" */
+  const char* speculate;
 } weft_options;
 
 /* Defaults. `struct_size` is sizeof(weft_options) of the caller. */
@@ -162,6 +166,7 @@ typedef struct weft_request {
   const int32_t* bias_tokens; /* NULL */
   const float* biases;        /* NULL */
   size_t bias_count;          /* 0 */
+  int32_t speculate; /* tokens may be guessed, see weft_options; 1 */
 } weft_request;
 
 WEFT_API weft_code weft_request_init(weft_request* request, size_t struct_size);
@@ -194,6 +199,8 @@ typedef struct weft_event {
   int64_t prompt_tokens; /* of the request so far, all choices together */
   int64_t cached_tokens;
   int64_t completion_tokens;
+  int64_t drafted_tokens;  /* guessed and tried */
+  int64_t accepted_tokens; /* of them, those that came true */
 } weft_event;
 
 /* Called on the engine's thread, never two at a time: others wait meanwhile. It

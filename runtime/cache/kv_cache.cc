@@ -97,6 +97,7 @@ KvCache::KvCache(const KvCacheShape& shape, Arena memory)
     } else {
       states_.push_back(
           {part, state.bytes, pool_.table(), shape.pages_per_sequence});
+      page_bytes_ += state.bytes;
     }
     part += StatePartBytes(state.bytes, CountOf(shape, state));
   }
@@ -163,6 +164,22 @@ absl::Status KvCache::ReserveCopy(int32_t slot, int32_t page) {
                 state.pages + page * state.page_bytes, state.page_bytes);
   }
   return absl::OkStatus();
+}
+
+void KvCache::ReadPage(int32_t page, uint8_t* bytes) const {
+  for (const KvState& state : states_) {
+    if (state.page_table == nullptr) continue;
+    std::memcpy(bytes, state.pages + page * state.page_bytes, state.page_bytes);
+    bytes += state.page_bytes;
+  }
+}
+
+void KvCache::WritePage(int32_t page, const uint8_t* bytes) {
+  for (const KvState& state : states_) {
+    if (state.page_table == nullptr) continue;
+    std::memcpy(state.pages + page * state.page_bytes, bytes, state.page_bytes);
+    bytes += state.page_bytes;
+  }
 }
 
 }  // namespace weft

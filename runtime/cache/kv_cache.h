@@ -75,6 +75,13 @@ class KvCache {
   // given. Errors as Reserve.
   absl::Status ReserveCopy(int32_t slot, int32_t page);
 
+  // Bytes of a page, of all states by position one behind the other; and what
+  // is in one, to or from as many bytes. A page that is written must be held by
+  // one slot alone and not be kept.
+  int64_t page_bytes() const { return page_bytes_; }
+  void ReadPage(int32_t page, uint8_t* bytes) const;
+  void WritePage(int32_t page, const uint8_t* bytes);
+
   absl::Status Truncate(int32_t slot, int64_t tokens) {
     return pool_.Truncate(slot, tokens);
   }
@@ -126,7 +133,7 @@ class KvCache {
   PagePool pool_;
   std::vector<KvState> states_;
   std::vector<bool> was_used_;  // by page
-  int64_t slot_bytes_ = 0;
+  int64_t slot_bytes_ = 0, page_bytes_ = 0;
   int32_t checkpoints_ = 0;
   std::vector<int64_t> positions_;  // by slot, then by checkpoint
   std::vector<int64_t> marks_;      // by slot

@@ -1,5 +1,6 @@
 // Which sequences run, and with which rows and pages. What becomes of the
-// logits is in batcher_tokens.cc.
+// logits is in batcher_tokens.cc, all about guessed tokens in
+// batcher_guesses.cc.
 #include "runtime/generation/batcher.h"
 
 #include <algorithm>
@@ -58,6 +59,8 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       capacity_(std::min({plan_.context(),
                           int64_t{cache_.pool().pages()} * kPageTokens,
                           encoder_ ? max_tokens_ : plan_.context()})),
+      guess_rows_(parts.guess_rows),
+      store_(options.prefix_cache ? parts.store : nullptr),
       prefix_cache_(&cache_),
       checkpoints_(&cache_, capacity_) {
   const int32_t slots = cache_.pool().slots();
@@ -75,10 +78,14 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
   const int64_t wanted =
-      encoder_ ? max_tokens_ : slots + options_.prompt_logprob_rows;
+      encoder_ ? max_tokens_
+               : slots + options_.prompt_logprob_rows + guess_rows_;
   prompt_rows_.reserve(options_.prompt_logprob_rows);
   output_rows_.reserve(wanted);
   choosing_.reserve(slots);
+  accepting_.reserve(slots);
+  offers_.reserve(slots);
+  mask_words_.resize(MaskWords(plan_.model.vocabulary_size));
   logits_.resize(wanted * columns_);
   stats_.slots = slots;
   stats_.pages = cache_.pool().pages();
@@ -131,15 +138,23 @@ void Batcher::Step() {
   if (!any && !requests_.empty()) mask_maker_.Wait(kMaskWait);
   if (any) {
     const SteadyTime start = std::chrono::steady_clock::now();
+    GuessTokens();
+    const SteadyTime guessed = std::chrono::steady_clock::now();
     const absl::Status status = RunRows();
     if (status.ok()) embeds_ ? PoolVectors() : ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
-    const double seconds =
-        std::chrono::duration<double>(step_end_ - start).count();
+    TakeTokens(status);
+    TakeGuesses();
+    const SteadyTime end = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(end - start).count();
     ++stats_.steps;
     stats_.busy_seconds += seconds;
     stats_.step_time.Add(seconds);
-    TakeTokens(status);
+    // Of texts alone: rows without logits cost less.
+    if (status.ok() && ids_.size() == output_rows_.size()) {
+      step_costs_.Add(static_cast<int64_t>(ids_.size()),
+                      std::chrono::duration<double>(end - guessed).count());
+    }
   }
   UpdateGauges();
 }
@@ -304,6 +319,9 @@ void Batcher::Start(Sequence* sequence) {
   sequence->turn = 0;
   sequence->without_mask_since = SteadyTime::max();
   FairShare::Started(request->share);
+  if (options_.proposer != nullptr)
+    options_.proposer->Begin(sequence->slot, request->scope);
+  sequence->guesses.reserve(guess_rows_);
   InsertByAge(&running_, sequence);
   if (sequence->chooser.constraint() != nullptr && !sequence->mask_asked) {
     sequence->mask_asked = true;
@@ -341,6 +359,7 @@ absl::Status Batcher::AttachPages(size_t index) {
       const int64_t whole,
       prefix_cache_.Attach(sequence->slot, scope, sequence->tokens));
   CountHit(sequence, whole);
+  WEFT_RETURN_IF_ERROR(LoadPages(sequence));
   // A page that is only begun must be copied: better to wait for the whole one.
   if (Left(*sequence) <= 1 || WaitsForOlder(index)) return absl::OkStatus();
   WEFT_ASSIGN_OR_RETURN(
@@ -348,6 +367,50 @@ absl::Status Batcher::AttachPages(size_t index) {
       prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens));
   CountHit(sequence, copied);
   return absl::OkStatus();
+}
+
+// Takes what goes on from there out of files.
+absl::Status Batcher::LoadPages(Sequence* sequence) {
+  const uint64_t scope = sequence->request->scope;
+  if (store_ == nullptr || scope != 0) return absl::OkStatus();
+  const auto tokens = absl::MakeConstSpan(sequence->tokens);
+  const int64_t size = static_cast<int64_t>(tokens.size());
+  PageStore::Key key;
+  for (int64_t begin = 0; begin + kPageTokens < size; begin += kPageTokens) {
+    const auto own = tokens.subspan(begin, kPageTokens);
+    key = store_->KeyOf(key, own);
+    if (begin < sequence->computed) continue;
+    if (!store_->Has(key)) break;
+    if (cache_.pool().free_pages() == 0) prefix_cache_.MakeFree(1);
+    if (cache_.pool().free_pages() == 0) break;
+    const int64_t end = begin + kPageTokens;
+    WEFT_RETURN_IF_ERROR(cache_.Reserve(sequence->slot, end));
+    const int32_t page =
+        cache_.pool().page(sequence->slot, begin / kPageTokens);
+    const bool read = store_->Read(
+        key, own, [&](const uint8_t* bytes) { cache_.WritePage(page, bytes); });
+    if (!read) return cache_.Truncate(sequence->slot, begin);
+    WEFT_RETURN_IF_ERROR(
+        prefix_cache_.Add(sequence->slot, scope, tokens.first(end)));
+    CountHit(sequence, kPageTokens);
+  }
+  return absl::OkStatus();
+}
+
+// Puts the whole pages from this one on, which are computed, into files.
+void Batcher::StorePages(const Sequence& sequence, int64_t first_page) {
+  if (store_ == nullptr || sequence.request->scope != 0) return;
+  const auto tokens = absl::MakeConstSpan(sequence.tokens);
+  PageStore::Key key;
+  for (int64_t page = 0; (page + 1) * kPageTokens <= sequence.computed;
+       ++page) {
+    const auto own = tokens.subspan(page * kPageTokens, kPageTokens);
+    key = store_->KeyOf(key, own);
+    if (page < first_page) continue;
+    store_->Write(key, own, [&](uint8_t* bytes) {
+      cache_.ReadPage(cache_.pool().page(sequence.slot, page), bytes);
+    });
+  }
 }
 
 // How many of the tokens the longest checkpoint stands behind whose keys and
@@ -519,6 +582,7 @@ void Batcher::GiveWay(Sequence* sequence) {
 }
 
 void Batcher::GiveSlotBack(Sequence* sequence) {
+  Settle(sequence).IgnoreError();  // what cannot go back is given up here
   if (sequence->computed >= Checkpoints::kLeast) AddCheckpoint(sequence);
   FairShare::Stopped(sequence->request->share);
   prefix_cache_.Release(sequence->slot).IgnoreError();
@@ -536,6 +600,14 @@ absl::Status Batcher::RunRows() {
   prompt_rows_.clear();
   for (Sequence* sequence : running_) AddRows(sequence);
   for (const PromptRow& row : prompt_rows_) output_rows_.push_back(row.row);
+  if (guesses_) {
+    for (Sequence* sequence : running_) {
+      sequence->first_guess_row = static_cast<int64_t>(output_rows_.size());
+      for (size_t i = 1; i <= sequence->guesses.size(); ++i) {
+        output_rows_.push_back(static_cast<int32_t>(sequence->last_row + i));
+      }
+    }
+  }
   // A step wants at least one.
   if (output_rows_.empty()) {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
@@ -609,6 +681,12 @@ void Batcher::AddRows(Sequence* sequence) {
     slots_.push_back(sequence->slot);
   }
   if (whole) choosing_.push_back(sequence);
+  sequence->last_row = static_cast<int64_t>(ids_.size()) - 1;
+  for (const int32_t guess : sequence->guesses) {
+    ids_.push_back(guess);
+    positions_.push_back(positions_.back() + 1);
+    slots_.push_back(sequence->slot);
+  }
 }
 
 // The rows are computed now: counts them, and lets others find them in their
@@ -637,18 +715,35 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
     request->usage.prompt_seconds =
         std::chrono::duration<double>(rows_end_ - request->submitted).count();
   }
-  if (encoder_) return absl::OkStatus();
+  // With guesses, only what is left of them in the end (Settle).
+  if (encoder_ || !sequence->guesses.empty()) return absl::OkStatus();
   if (at_checkpoint) AddCheckpoint(sequence);
+  return AddPages(sequence, begin);
+}
+
+// Lets others find what is computed from `begin` on.
+absl::Status Batcher::AddPages(Sequence* sequence, int64_t begin) {
+  const int64_t end = sequence->computed;
   for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
     WEFT_RETURN_IF_ERROR(
-        prefix_cache_.Add(sequence->slot, request->scope,
+        prefix_cache_.Add(sequence->slot, sequence->request->scope,
                           absl::MakeConstSpan(sequence->tokens)
                               .first(std::min((page + 1) * kPageTokens, end))));
+  }
+  if (end / kPageTokens > begin / kPageTokens) {
+    StorePages(*sequence, begin / kPageTokens);
   }
   return absl::OkStatus();
 }
 
 void Batcher::UpdateGauges() {
+  if (store_ != nullptr) {
+    const PageStore::Stats stored = store_->GetStats();
+    stats_.stored_bytes = stored.bytes;
+    stats_.pages_loaded = stored.read;
+    stats_.pages_stored = stored.written;
+    stats_.pages_damaged = stored.damaged;
+  }
   const PagePool& pool = cache_.pool();
   stats_.waiting = static_cast<int64_t>(waiting_.size());
   stats_.running = static_cast<int64_t>(running_.size());

@@ -34,6 +34,13 @@
 // had its turn gives way to one that deserves the slot more; its pages stay in
 // the cache while there is room, so it soon goes on.
 //
+// Guessed tokens (runtime/speculation): while only texts are written, a step
+// may run, behind the row of a sequence's last token, those of tokens that are
+// guessed to follow. Then the next token is drawn from each row in turn, as if
+// it had run alone, for as long as it is the one that was guessed; what the
+// rest left in cache and states is taken back. So what is drawn never depends
+// on what was guessed. Pages for guesses are taken from none.
+//
 // Room for pages: when none is free, those that nobody holds are given up;
 // after that, the youngest running sequence gives way. The oldest never does,
 // and all pages hold at least one whole sequence (capacity), so there is always
@@ -47,6 +54,7 @@
 
 #include "runtime/cache/checkpoints.h"
 #include "runtime/cache/kv_cache.h"
+#include "runtime/cache/page_store.h"
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/execution/executor.h"
 #include "runtime/generation/fair_share.h"
@@ -57,6 +65,7 @@
 #include "runtime/generation/sequence.h"
 #include "runtime/machine/thread_pool.h"
 #include "runtime/plan/plan.h"
+#include "runtime/speculation/guess_budget.h"
 
 namespace weft {
 
@@ -66,6 +75,8 @@ struct BatcherParts {
   KvCache* cache;
   Executor* executor;
   ThreadPool* threads;
+  int64_t guess_rows = 0;      // Engine::guess_rows
+  PageStore* store = nullptr;  // null: none
 };
 
 // Not thread-safe.
@@ -112,6 +123,8 @@ class Batcher {
   void Start(Sequence* sequence);
   void FindPages();
   absl::Status AttachPages(size_t index);
+  absl::Status LoadPages(Sequence* sequence);
+  void StorePages(const Sequence& sequence, int64_t first_page);
   int64_t FindCheckpoint(const Sequence& sequence,
                          absl::Span<const int32_t> tokens) const;
   absl::Status AttachCheckpoint(Sequence* sequence);
@@ -130,12 +143,26 @@ class Batcher {
   int64_t PromptRows(const Sequence& sequence, int64_t end) const;
   void AddRows(Sequence* sequence);
   absl::Status CountRows(Sequence* sequence);
+  absl::Status AddPages(Sequence* sequence, int64_t begin);
   void UpdateGauges();
+
+  void GuessTokens();
+  void FindGuesses(int64_t rows, int64_t room);
+  void ProposeWhatIsWorthIt(int64_t room);
+  double Propose(Sequence* sequence, int64_t most);
+  int64_t MostGuesses(const Sequence& sequence, int64_t most) const;
+  void GuessForced(Sequence* sequence, int64_t most);
+  bool IsAllowed(Sequence* sequence, int32_t token);
+  void TakePagesForGuesses(Sequence* sequence);
+  void ChooseAcceptedTokens();
+  bool Accepts(Sequence* sequence);
+  void TakeGuesses();
+  absl::Status Settle(Sequence* sequence);
 
   // `status` is that of RunRows.
   void TakeTokens(const absl::Status& status);
   void ChooseTokens();
-  void ChooseToken(int64_t row, ChooserScratch* scratch);
+  void ChooseToken(Sequence* sequence, int64_t row, ChooserScratch* scratch);
   void ReadPromptRow(size_t index);
   void TakePromptRows();
   void PoolVectors();
@@ -160,6 +187,8 @@ class Batcher {
   const int64_t columns_;     // of an output row
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;
+  const int64_t guess_rows_;  // of a step
+  PageStore* const store_;
   PrefixCache prefix_cache_;
   Checkpoints checkpoints_;
   FairShare shares_;
@@ -191,6 +220,14 @@ class Batcher {
     absl::Status status;
   };
   std::vector<PromptRow> prompt_rows_;
+
+  StepCosts step_costs_;
+  double guess_seconds_ = 0;  // of a guess, where they take time; an average
+  std::vector<GuessOffer> offers_;  // of the step, as running_
+  // Of the step: whether it has guesses, and whose last one was right.
+  bool guesses_ = false;
+  std::vector<Sequence*> accepting_;
+  std::vector<uint64_t> mask_words_;
 };
 
 }  // namespace weft

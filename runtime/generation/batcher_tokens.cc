@@ -30,7 +30,7 @@ void Batcher::ChooseTokens() {
   const auto choose = [&](int64_t begin, int64_t end, int) {
     for (int64_t part = begin; part < end; ++part) {
       for (int64_t row = part; row < rows; row += parts) {
-        row < choices ? ChooseToken(row, &scratch_[part])
+        row < choices ? ChooseToken(choosing_[row], row, &scratch_[part])
                       : ReadPromptRow(row - choices);
       }
     }
@@ -38,8 +38,8 @@ void Batcher::ChooseTokens() {
   threads_.ParallelFor(parts, choose);
 }
 
-void Batcher::ChooseToken(int64_t row, ChooserScratch* scratch) {
-  Sequence* const sequence = choosing_[row];
+void Batcher::ChooseToken(Sequence* sequence, int64_t row,
+                          ChooserScratch* scratch) {
   if (sequence == nullptr) return;
   const absl::Span<float> logits =
       absl::MakeSpan(logits_).subspan(row * columns_, columns_);
@@ -135,10 +135,13 @@ bool Batcher::Shift(Sequence* sequence) {
   if (request.overflow == ContextOverflow::kStop) return false;
   const int64_t keep = std::min(request.shift_keep, capacity_ / 2);
   const int64_t newest = (capacity_ - keep) / 2;
+  Settle(sequence).IgnoreError();  // the slot is given up
   std::vector<int32_t>& tokens = sequence->tokens;
   // What was drawn from the full context is the last, and has not run.
   tokens.erase(tokens.begin() + keep, tokens.end() - 1 - newest);
   prefix_cache_.Release(sequence->slot).IgnoreError();
+  if (options_.proposer != nullptr)
+    options_.proposer->Begin(sequence->slot, sequence->request->scope);
   sequence->prompt = 0;
   sequence->computed = 0;
   sequence->checkpoint = 0;

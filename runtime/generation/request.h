@@ -38,9 +38,9 @@ enum class ContextOverflow {
 struct Request {
   // At least one, all within the vocabulary (Tokenizer::Encode).
   std::vector<int32_t> prompt_tokens;
-  // Plans that give vectors or scores, and only they, are asked for the prompt's
-  // (Event::embedding): nothing is generated, and of the fields below only
-  // those about time, turns and the number of choices, which is 1, have a
+  // Plans that give vectors or scores, and only they, are asked for the
+  // prompt's (Event::embedding): nothing is generated, and of the fields below
+  // only those about time, turns and the number of choices, which is 1, have a
   // meaning.
   bool embed = false;
   // Most tokens of each choice; below 0: until the text ends or the context is
@@ -85,6 +85,9 @@ struct Request {
   bool tell_progress = false;
   // When it passes, the request ends with kDeadline, waiting or running.
   SteadyTime deadline = SteadyTime::max();
+  // Tokens may be guessed, to be tried several in a step, where the scheduler
+  // has somebody who guesses (SchedulerOptions::proposer).
+  bool speculate = true;
   // Null, or what allows tokens. Choices beyond the first get clones of it.
   std::unique_ptr<TokenConstraint> constraint;
   // Cached pages are shared only among requests of one scope: give tenants that
@@ -126,6 +129,8 @@ struct Usage {
   // Drawn in all choices so far: also those that ended a text or were part of a
   // stop string.
   int64_t completion_tokens = 0;
+  int64_t drafted_tokens = 0;   // guessed and tried
+  int64_t accepted_tokens = 0;  // of them, those that came true
   int64_t preemptions = 0;
   double queue_seconds = 0;        // from Submit until it first ran
   double prompt_seconds = 0;       // from Submit until the prompt had run

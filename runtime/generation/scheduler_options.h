@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+
+#include "runtime/speculation/proposer.h"
 
 namespace weft {
 
@@ -25,6 +28,21 @@ struct SchedulerOptions {
   int64_t prompt_logprob_rows = 0;
   // Keep pages of prompts and texts for later requests while memory is free.
   bool prefix_cache = true;
+  // Who guesses tokens of texts that allow it (Request::speculate), to be tried
+  // several in a step, wherever that seems to be faster; null: nobody. Changes
+  // no bit. It is this scheduler's alone, and wants EngineOptions::guess_rows,
+  // which also lets texts skip ahead where a constraint leaves one token only.
+  std::shared_ptr<Proposer> proposer;
+  // Guess as much as there are rows for, faster or not: for tests.
+  bool always_guess = false;
+  // A folder of files with pages of prompts and texts, which stay when the
+  // program ends (page_store.h); empty: none. Not of models with states by
+  // sequence, and of requests in no scope alone.
+  std::string cache_folder;
+  // Pages in memory that are on their way to or from files
+  // (EngineOptions::beside_pages).
+  static constexpr int64_t kCachePages = 17;
+  int64_t cache_bytes = int64_t{8} << 30;  // of the files, at most
   // Told, in one line, of what the owner should know: requests that end since
   // something is broken, and once of logits that are no numbers. Called as
   // callbacks are.

@@ -40,10 +40,10 @@ namespace {
 
 using Stats = SchedulerStats;
 
-constexpr int64_t Stats::*kNow[] = {&Stats::waiting,    &Stats::running,
-                                    &Stats::slots,      &Stats::pages,
-                                    &Stats::pages_used, &Stats::pages_cached,
-                                    &Stats::pages_free, &Stats::page_bytes};
+constexpr int64_t Stats::*kNow[] = {
+    &Stats::waiting,    &Stats::running,    &Stats::slots,
+    &Stats::pages,      &Stats::pages_used, &Stats::pages_cached,
+    &Stats::pages_free, &Stats::page_bytes, &Stats::stored_bytes};
 constexpr int64_t Stats::*kCounts[] = {&Stats::requests,
                                        &Stats::refused,
                                        &Stats::finished,
@@ -56,7 +56,12 @@ constexpr int64_t Stats::*kCounts[] = {&Stats::requests,
                                        &Stats::generated_tokens,
                                        &Stats::prefix_hit_tokens,
                                        &Stats::preemptions,
-                                       &Stats::context_shifts};
+                                       &Stats::context_shifts,
+                                       &Stats::drafted_tokens,
+                                       &Stats::accepted_tokens,
+                                       &Stats::pages_loaded,
+                                       &Stats::pages_stored,
+                                       &Stats::pages_damaged};
 constexpr LatencyHistogram Stats::*kTimes[] = {
     &Stats::queue_time, &Stats::first_token, &Stats::inter_token,
     &Stats::step_time};

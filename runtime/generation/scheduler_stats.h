@@ -44,6 +44,8 @@ struct SchedulerStats {
   int64_t page_bytes = 0;    // of one page, all layers together; of several
                              // schedulers: of a page of each
 
+  int64_t stored_bytes = 0;  // of files with pages (page_store.h)
+
   int64_t requests = 0;   // accepted
   int64_t refused = 0;    // by a full queue
   int64_t finished = 0;   // requests, for whatever reason
@@ -55,6 +57,11 @@ struct SchedulerStats {
   int64_t recomputed_tokens = 0;  // run again after a preemption
   int64_t generated_tokens = 0;
   int64_t prefix_hit_tokens = 0;  // not run, since cached
+  int64_t drafted_tokens = 0;     // guessed and tried
+  int64_t accepted_tokens = 0;    // of them, those that came true
+  int64_t pages_loaded = 0;       // from files
+  int64_t pages_stored = 0;       // in files
+  int64_t pages_damaged = 0;      // files that were not what they should be
   int64_t preemptions = 0;
   int64_t context_shifts = 0;
   double busy_seconds = 0;  // inside steps

@@ -13,6 +13,7 @@
 #include "runtime/generation/nan_logits.h"
 #include "runtime/generation/request.h"
 #include "runtime/generation/token_chooser.h"
+#include "runtime/speculation/guess_budget.h"
 
 namespace weft {
 
@@ -56,6 +57,18 @@ struct Sequence {
   bool late_mask = false;
   // While others want its slot; max: it does not wait for a mask.
   SteadyTime without_mask_since = SteadyTime::max();
+
+  // How tokens of the step go on, as guessed: their rows run behind those of
+  // `tokens` and count once they are accepted.
+  std::vector<int32_t> guesses;
+  int64_t forced = 0;           // of them, those that a constraint leaves alone
+  int64_t accepted = 0;         // of them, from the first on
+  int64_t tried_from = 0;       // `computed` before the step
+  int64_t last_row = 0;         // of the step, before those of guesses
+  int64_t first_guess_row = 0;  // of the output
+  int32_t untried = -1;         // guessed, but not worth a row; -1: none
+  int guess_strength = 0;       // Proposal::strength
+  GuessRecord guess_record;
 
   // Chosen in this step.
   GeneratedToken token;

@@ -46,6 +46,7 @@ class TokenChooser {
   // Tells the constraint of a token that the text goes on with.
   absl::Status Accept(int32_t token);
 
+  const Sampler& sampler() const { return sampler_; }
   // Null if there is none.
   TokenConstraint* constraint() const { return constraint_.get(); }
 

@@ -11,6 +11,7 @@
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/plan/large_tables.h"
 #include "runtime/plan/slot_updates.h"
+#include "runtime/speculation/token_index.h"
 
 namespace weft {
 namespace {
@@ -71,8 +72,8 @@ absl::Status Plan::CheckFiles() const {
 }
 
 PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
-                    int64_t kv_pages, int32_t checkpoints,
-                    int32_t rewind_rows) {
+                    int64_t kv_pages, int32_t checkpoints, int32_t rewind_rows,
+                    int64_t guess_rows) {
   PlanMemory memory;
   const Graph& last = plan.buckets.back();
   for (ValueId id = 0; id < last.value_count(); ++id) {
@@ -128,7 +129,11 @@ PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
   if (memory.slot > 0) {
     memory.batching += int64_t{sizeof(int32_t)} * checkpoints * plan.context();
   }
-  memory.logits = logit_rows * plan.model.output_columns() * 4;
+  memory.logits = (logit_rows + guess_rows) * plan.model.output_columns() * 4;
+  // Of texts with one token that has not run.
+  if (guess_rows > 0) {
+    memory.guessing = slots * TokenIndex::BytesFor(plan.context() + 1);
+  }
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;
   for (const Graph& graph : plan.buckets) {

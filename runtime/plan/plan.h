@@ -146,8 +146,9 @@ struct PlanMemory {
   int64_t slot = 0;  // states by sequence, of one
   // Of all sequences, their checkpoints and marks (engine.h).
   int64_t slots = 0;
-  int64_t history = 0;  // rows that sequences can go back, and their results
-  int64_t logits = 0;   // rows that a step may ask for
+  int64_t history = 0;   // rows that sequences can go back, and their results
+  int64_t logits = 0;    // rows that a step may ask for
+  int64_t guessing = 0;  // what is known of texts to guess how they go on
   // What a scheduler keeps: the sequences' tokens, which pages hold what; and
   // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
@@ -157,7 +158,7 @@ struct PlanMemory {
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
     return weights + arena + thread_scratch * threads + kv + slots + history +
-           logits + batching +
+           logits + guessing + batching +
            choosing * std::min<int64_t>(threads, sequences) + tokenizer +
            program;
   }
@@ -165,10 +166,11 @@ struct PlanMemory {
 
 // `kv_pages`: of kPageTokens positions, for all sequences together; 0: whole
 // contexts for all of them. The queue of a scheduler (scheduler.h) is not
-// counted: 4 bytes for each token of a prompt or text that waits.
+// counted: 4 bytes for each token of a prompt or text that waits. `guess_rows`:
+// EngineOptions::guess_rows; logits of these come on top.
 PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
                     int64_t kv_pages = 0, int32_t checkpoints = 0,
-                    int32_t rewind_rows = 0);
+                    int32_t rewind_rows = 0, int64_t guess_rows = 0);
 
 // Rounded up to 64 bytes, as weights, pages and scratch memory are laid out.
 int64_t AlignedBytes(int64_t bytes);

@@ -166,6 +166,38 @@ TEST(Run, BiasForbidsAndForces) {
   ExpectError(Weft({"run", "--logit-bias", "5=nan"}), 1);
 }
 
+TEST(Run, GuessedTokensChangeNothing) {
+  const nlohmann::json plain = WeftJson(GreedyRun({}));
+  EXPECT_EQ(plain["drafted_tokens"], 0);
+  // What will be written stands in a file; and a model is its own draft.
+  const std::string file = TemporaryPath("text.txt");
+  WriteTextFile(file, plain["text"].get<std::string>());
+  const std::string model = SmallModel("00-valid.gguf");
+  const std::string prompt = "hello";
+  for (const std::vector<std::string>& who :
+       std::vector<std::vector<std::string>>{
+           {"--speculate", "lookup"},
+           {"--speculate", "lookup", "--lookup-file", file}}) {
+    const nlohmann::json guessed = WeftJson(GreedyRun(who));
+    EXPECT_EQ(guessed["text"], plain["text"]);
+    EXPECT_EQ(guessed["tokens"], plain["tokens"]);
+    EXPECT_LE(guessed["accepted_tokens"], guessed["drafted_tokens"]);
+  }
+  const std::vector<std::string> small = {"run", model,    "-p", prompt,  "-n",
+                                          "40",  "--seed", "3",  "--json"};
+  std::vector<std::string> drafted = small;
+  drafted.insert(drafted.end(), {"--speculate", "draft:" + model});
+  EXPECT_EQ(WeftJson(drafted)["tokens"], WeftJson(small)["tokens"]);
+  const RunResult other =
+      Weft({"run", "--speculate", "draft:" + model, "-p", prompt, "-n", "2"});
+  ExpectError(other, 1);
+  EXPECT_NE(other.err.find("the draft model does not fit"), std::string::npos);
+  ExpectError(Weft({"run", "--speculate", "draft:no-such-file"}), 1);
+  ExpectError(
+      Weft({"run", "--speculate", "lookup", "--lookup-file", "no-such-file"}),
+      1);
+}
+
 TEST(Run, GrammarsAndSchemasHoldForTheText) {
   const std::string grammar = TemporaryPath("grammar.gbnf");
   WriteTextFile(grammar, "root ::= \"yes\" | \"no\"");

@@ -61,6 +61,7 @@ json Comparable(json answer) {
   answer.erase("id");
   answer.erase("created");
   answer["usage"].erase("prompt_tokens_details");
+  answer["usage"].erase("completion_tokens_details");
   return answer;
 }
 
@@ -153,6 +154,31 @@ TEST_F(Serve, AnAnswerFromTheCacheIsTheSameToTheBit) {
   EXPECT_NE(complete(other, 39), first);
   EXPECT_EQ(complete(body, 39), first);
   EXPECT_EQ(complete(uncached, 0), first);
+}
+
+// Guesses are counted, can be refused, and change nothing.
+TEST_F(Serve, TokensAreGuessedAndTheAnswerIsTheSame) {
+  const std::string body =
+      R"({"prompt": [1, 40, 41, 42, 40, 41], "ignore_eos": true,
+          "temperature": 0, "max_tokens": 40, "logprobs": 2)";
+  const json plain = Complete(absl::StrCat(body, R"(, "speculate": false})"));
+  const json& details = plain["usage"]["completion_tokens_details"];
+  EXPECT_EQ(details["accepted_prediction_tokens"], 0);
+  EXPECT_EQ(details["rejected_prediction_tokens"], 0);
+  for (const char* rest :
+       {"", R"(, "speculate": true)", R"(, "speculate": "lookup")",
+        R"(, "speculate": "off")"}) {
+    EXPECT_EQ(Comparable(Complete(absl::StrCat(body, rest, "}"))),
+              Comparable(plain))
+        << rest;
+  }
+  EXPECT_GE(MetricOf(*server_, "weft_drafted_tokens_total"),
+            MetricOf(*server_, "weft_accepted_tokens_total"));
+  for (const char* wrong : {"3", R"("guess")", "[]"}) {
+    ExpectError(Post(*server_, kCompletions,
+                     absl::StrCat(body, R"(, "speculate": )", wrong, "}")),
+                400, "speculate");
+  }
 }
 
 // Case 35: too long is 400, with both numbers, also for a stream.

@@ -212,7 +212,7 @@ const Case kWrong[] = {
     {"%9 = rms_norm_quantize(%3, $v8) eps=1e-05 heads=8 q8r[T,64]",
      "rms_norm_quantize attribute heads: there is no such attribute: the op "
      "has eps"},
-    {"%9 = rms_norm_gate(%3, $v64, %12) eps=1e-05 f32[T,64]",
+    {"%9 = rms_norm_gate(%3, $v64, %13) eps=1e-05 f32[T,64]",
      "rms_norm_gate: the gate is [T,16], want [T,64]"},
     {"%9 = layer_norm_quantize(%3, $v8) eps=1e-05 heads=8 q8r[T,64]",
      "layer_norm_quantize attribute heads: there is no such attribute: the op "

@@ -82,6 +82,8 @@ Usage SomeUsage() {
   usage.prompt_tokens = 7;
   usage.completion_tokens = 3;
   usage.cached_tokens = 2;
+  usage.drafted_tokens = 5;
+  usage.accepted_tokens = 1;
   return usage;
 }
 
@@ -99,7 +101,9 @@ TEST_F(AnswerWriterTest, AWholeChat) {
       R"({"index":1,"message":{"role":"assistant","content":"two",)"
       R"("refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
       R"("usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10,)"
-      R"("prompt_tokens_details":{"cached_tokens":2}}})");
+      R"("prompt_tokens_details":{"cached_tokens":2},)"
+      R"("completion_tokens_details":{"accepted_prediction_tokens":1,)"
+      R"("rejected_prediction_tokens":4}}})");
 }
 
 TEST_F(AnswerWriterTest, AStreamedChat) {

@@ -2,13 +2,16 @@
 // small: every text is what it is alone, or a beginning of it, and no page is
 // lost.
 #include <atomic>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/runtime/api/serving.h"
+#include "tests/runtime/speculation/test_proposers.h"
 
 // How many requests, and how many threads submit them (BUILD.bazel).
 #ifndef REQUESTS
@@ -122,8 +125,12 @@ TEST(SchedulerStressTest, NothingIsLostOrMixedUp) {
       alone.push_back(*std::move(completion));
     }
   }
-  for (const bool prefix_cache : {true, false}) {
+  constexpr std::pair<bool, bool> kSettings[] = {
+      {true, true}, {true, false}, {false, true}};
+  for (const auto& [prefix_cache, guesses] : kSettings) {
     SchedulerOptions options;
+    if (guesses) options.proposer = std::make_shared<RandomProposer>(320);
+    options.always_guess = true;
     options.prefill_tokens = 24;
     options.queue_limit = CLIENTS / 2;
     options.prefix_cache = prefix_cache;

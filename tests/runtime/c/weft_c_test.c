@@ -96,6 +96,7 @@ static void TestDefaults(void) {
   CHECK(weft_request_init(&request, sizeof request) == WEFT_OK);
   CHECK(request.choices == 1 && request.max_tokens == 100);
   CHECK(request.text_size == SIZE_MAX);
+  CHECK(request.speculate == 1);
 }
 
 static void TestLoadErrors(void) {
@@ -109,6 +110,10 @@ static void TestLoadErrors(void) {
   options.kv_type = "f17";
   CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);
   CHECK(strstr(weft_error(), "f17") != NULL);
+  weft_options_init(&options, sizeof options);
+  options.speculate = "guess";
+  CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);
+  CHECK(strstr(weft_error(), "weft_options.speculate") != NULL);
   weft_options_init(&options, sizeof options);
   options.slots = 0;
   CHECK(weft_load(NULL, &options, &engine) == WEFT_INVALID_ARGUMENT);

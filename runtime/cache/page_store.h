@@ -1,0 +1,128 @@
+// Pages of keys and values in files, so that prompts which were run once need
+// not run again after a restart.
+//
+// Idea: what a page holds depends on the plan, on the tokens before it and on
+// its own, and on nothing else, to the bit. So a file that is named by a hash
+// of these holds one page for whoever may ask for it: a key is 128 bits over
+// the plan's identity, the key of the page before, and the page's tokens. A
+// file also has its tokens and a checksum of everything in it: one that was
+// damaged, or belongs to others, is removed, and costs the time of running the
+// tokens again.
+//
+// Files are written by a thread of the store, which drops what it cannot keep
+// up with, and the ones that were not used for longest are removed where all
+// together would be more than a limit. Several processes may share a folder.
+//
+// Layout of a file, little-endian: the 8 bytes "weftpage", the key (two u64),
+// bytes of the page (u64), kPageTokens tokens (i32), the page, and XXH3-128 of
+// all before it (https://github.com/Cyan4973/xxHash).
+//
+// Not thread-safe: for one scheduler.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+
+namespace weft {
+
+struct PageStoreOptions {
+  std::string folder;  // is made if it is not there
+  // Of the plan and its weights: whatever results depend on.
+  std::string identity;
+  int64_t page_bytes = 0;            // of all states together
+  int64_t limit = int64_t{8} << 30;  // bytes of all files
+  // Told, in one line, of what went wrong: nothing is lost but time.
+  std::function<void(const std::string& line)> log;
+};
+
+class PageStore {
+ public:
+  using Key = std::pair<uint64_t, uint64_t>;
+
+  // Pages that may wait to be written.
+  static constexpr int kWaiting = 16;
+
+  // Memory that a store will take for itself.
+  static int64_t BytesFor(int64_t page_bytes);
+
+  // Looks through the folder. Errors: it cannot be made, read or written.
+  static absl::StatusOr<std::unique_ptr<PageStore>> Open(
+      const PageStoreOptions& options);
+  // Waits until what was to be written is.
+  ~PageStore();
+
+  // Of the page with these kPageTokens tokens behind that of `before`; of the
+  // first page: Key().
+  Key KeyOf(const Key& before, absl::Span<const int32_t> tokens) const;
+
+  // Whether there is a file, by what is known without looking into it.
+  bool Has(const Key& key) const;
+
+  // Calls `take` with the page of this key and these tokens: false if there is
+  // none, or it is not what it should be.
+  bool Read(const Key& key, absl::Span<const int32_t> tokens,
+            const std::function<void(const uint8_t* page)>& take);
+
+  // Has a page written if it is not there: `fill` makes it, at once. Nothing
+  // when too many wait.
+  void Write(const Key& key, absl::Span<const int32_t> tokens,
+             const std::function<void(uint8_t* page)>& fill);
+
+  // Bytes of files, and how many pages were read, written and found damaged.
+  struct Stats {
+    int64_t bytes = 0;
+    int64_t read = 0, written = 0, damaged = 0;
+  };
+  Stats GetStats() const;
+
+ private:
+  struct File {
+    std::string name;
+    int64_t bytes;
+  };
+  struct Waiting {
+    Key key;
+    std::vector<uint8_t> bytes;  // of the whole file
+  };
+
+  explicit PageStore(const PageStoreOptions& options);
+  absl::Status Look();
+  std::string NameOf(const Key& key) const;
+  int64_t FileBytes() const;
+  void Remember(const std::string& name, int64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteAll();
+  void Log(const std::string& line) const;
+
+  const PageStoreOptions options_;
+  const uint64_t seed_;        // of keys
+  std::vector<uint8_t> file_;  // that is read
+
+  mutable absl::Mutex mutex_;
+  // Of all plans, the one used longest ago first.
+  std::list<File> files_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::list<File>::iterator> by_name_
+      ABSL_GUARDED_BY(mutex_);
+  std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // a ring
+  int first_ ABSL_GUARDED_BY(mutex_) = 0;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
+  std::thread writer_;
+};
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+#include "runtime/plan/plan_identity.h"
+
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/text_format.h"
+#include "xxhash.h"
+
+namespace weft {
+namespace {
+
+// 0 where the system does not say.
+uint64_t HashOfThisProgram() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  XXH3_state_t* const state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  std::vector<char> part(1 << 20);
+  do {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    XXH3_64bits_update(state, part.data(), static_cast<size_t>(file.gcount()));
+  } while (file);
+  const uint64_t hash = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return hash;
+}
+
+}  // namespace
+
+std::string PlanIdentity(const Plan& plan) {
+  std::string identity = absl::StrCat(HashOfThisProgram(), "\n");
+  for (const Graph& bucket : plan.buckets) {
+    absl::StrAppend(&identity, Dump(bucket));
+  }
+  const Graph& graph = plan.buckets.back();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kWeight) continue;
+    const auto bytes = value.data.bytes;
+    absl::StrAppend(&identity, value.name, " ",
+                    XXH3_64bits(bytes.data(), bytes.size()), "\n");
+  }
+  return identity;
+}
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+// Prompts that are kept in files: the same bits after a restart, and whatever
+// becomes of the files.
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/api/serving.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class PromptFiles : public testing::Test {
+ protected:
+  PromptFiles() {
+    options_.cache_folder = testing::TempDir() + "/prompts";
+    fs::remove_all(options_.cache_folder);
+  }
+
+  struct Run {
+    ChoiceResult text;
+    int64_t cached;
+    SchedulerStats stats;
+  };
+  // From a start to an end.
+  Run Complete(const Request& asked, int64_t pages = 0,
+               const std::string& kv_type = "f16") {
+    const auto scheduler =
+        MakeScheduler(MakeEngine(kTinyModel, 2, pages, kv_type), options_);
+    Request request = asked;
+    auto completion = weft::Complete(*scheduler, std::move(request));
+    EXPECT_TRUE(completion.ok()) << completion.status();
+    scheduler->Drain(absl::InfiniteDuration());
+    return {completion->choices[0], completion->usage.cached_tokens,
+            scheduler->GetStats()};
+  }
+
+  static Request Question(int64_t size, uint32_t seed = 1) {
+    Request request = MakeRequest(RandomPrompt(seed, size), 80);
+    request.logprobs = 3;
+    return request;
+  }
+
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(options_.cache_folder)) {
+      files.push_back(entry.path().string());
+    }
+    return files;
+  }
+
+  SchedulerOptions options_;
+};
+
+TEST_F(PromptFiles, GiveTheSameBitsAfterARestart) {
+  const Run cold = Complete(Question(200));
+  EXPECT_EQ(cold.cached, 0);
+  // Of 280 tokens, of which the last has not run.
+  EXPECT_EQ(Files().size(), 4u);
+  const Run warm = Complete(Question(200));
+  EXPECT_EQ(warm.cached, 192);
+  EXPECT_EQ(warm.stats.pages_loaded, 3);
+  EXPECT_EQ(warm.stats.pages_damaged, 0);
+  ExpectSame(cold.text, warm.text);
+  // What was written is a prompt of the next turn.
+  Request next = Question(200);
+  for (const GeneratedToken& token : cold.text.tokens) {
+    next.prompt_tokens.push_back(token.id);
+  }
+  const Run turn = Complete(next);
+  EXPECT_EQ(turn.cached, 256);
+  options_.cache_folder.clear();
+  ExpectSame(Complete(next).text, turn.text);
+}
+
+TEST_F(PromptFiles, ThatAreDamagedCostTimeAlone) {
+  const Run cold = Complete(Question(200));
+  for (const std::string& file : Files()) {
+    const auto size = fs::file_size(file);
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(size / 2));
+    bytes.put('\x55').put('\xaa').put('\x55');
+  }
+  std::vector<std::string> log;
+  options_.log = [&](const std::string& line) { log.push_back(line); };
+  const Run damaged = Complete(Question(200));
+  EXPECT_EQ(damaged.cached, 0);
+  EXPECT_EQ(damaged.stats.pages_damaged, 1);  // those behind are not looked at
+  EXPECT_EQ(log.size(), 1u);
+  ExpectSame(cold.text, damaged.text);
+}
+
+TEST_F(PromptFiles, AreOfOnePlan) {
+  const Run f16 = Complete(Question(200));
+  const Run f32 = Complete(Question(200), 0, "f32");
+  EXPECT_EQ(f32.cached, 0);
+  EXPECT_EQ(Complete(Question(200), 0, "f32").cached, 192);
+  EXPECT_EQ(Complete(Question(200)).cached, 192);
+}
+
+TEST_F(PromptFiles, FewPagesOfMemoryAreEnough) {
+  const Run cold = Complete(Question(200), 5);
+  // Other prompts in between; all pages are taken when it comes again.
+  Complete(Question(190, 2), 5);
+  const Run warm = Complete(Question(200), 5);
+  EXPECT_EQ(warm.cached, 192);
+  ExpectSame(cold.text, warm.text);
+}
+
+TEST_F(PromptFiles, NothingOfAScopeIsWritten) {
+  Request request = Question(200);
+  request.cache_scope = 7;
+  Complete(request);
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(PromptFiles, ModelsWithRecurrentBlocksAreRefused) {
+  const auto scheduler =
+      Scheduler::Create(MakeEngine(kTinyHybrid, 2, 0), options_);
+  ASSERT_FALSE(scheduler.ok());
+  EXPECT_THAT(std::string(scheduler.status().message()),
+              HasSubstr("recurrent blocks"));
+}
+
+}  // namespace
+}  // namespace weft

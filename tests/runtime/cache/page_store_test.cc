@@ -1,0 +1,181 @@
+#include "runtime/cache/page_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "ops/kernels/kernel.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kPage = 1000;
+
+class PageStoreTest : public testing::Test {
+ protected:
+  PageStoreTest() {
+    options_.folder = testing::TempDir() + "/pages";
+    fs::remove_all(options_.folder);
+    options_.identity = "a plan";
+    options_.page_bytes = kPage;
+    options_.log = [this](const std::string& line) { log_.push_back(line); };
+  }
+
+  std::unique_ptr<PageStore> Open() {
+    auto store = PageStore::Open(options_);
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+
+  static std::vector<int32_t> Tokens(int first) {
+    std::vector<int32_t> tokens(kPageTokens);
+    std::iota(tokens.begin(), tokens.end(), first);
+    return tokens;
+  }
+  static void Write(PageStore* store, const PageStore::Key& key, int number) {
+    store->Write(key, Tokens(number), [&](uint8_t* page) {
+      std::fill_n(page, kPage, static_cast<uint8_t>(number));
+    });
+  }
+  static bool Read(PageStore* store, const PageStore::Key& key, int number) {
+    bool same = false;
+    const bool found =
+        store->Read(key, Tokens(number), [&](const uint8_t* page) {
+          same = std::all_of(page, page + kPage, [&](uint8_t byte) {
+            return byte == static_cast<uint8_t>(number);
+          });
+        });
+    EXPECT_EQ(found, same);
+    return found;
+  }
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(options_.folder)) {
+      files.push_back(entry.path().string());
+    }
+    return files;
+  }
+
+  PageStoreOptions options_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(PageStoreTest, PagesAreThereAfterARestart) {
+  auto store = Open();
+  const auto first = store->KeyOf({}, Tokens(1));
+  const auto second = store->KeyOf(first, Tokens(2));
+  EXPECT_FALSE(store->Has(first));
+  EXPECT_FALSE(Read(store.get(), first, 1));
+  Write(store.get(), first, 1);
+  Write(store.get(), second, 2);
+  Write(store.get(), second, 2);  // once is enough
+  store.reset();
+  EXPECT_EQ(Files().size(), 2u);
+  store = Open();
+  EXPECT_TRUE(store->Has(first));
+  EXPECT_TRUE(Read(store.get(), first, 1));
+  EXPECT_TRUE(Read(store.get(), second, 2));
+  EXPECT_EQ(store->GetStats().read, 2);
+  EXPECT_EQ(store->GetStats().damaged, 0);
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(PageStoreTest, KeysDependOnWhatAPageDependsOn) {
+  auto store = Open();
+  const auto key = store->KeyOf({}, Tokens(1));
+  EXPECT_NE(key, store->KeyOf({}, Tokens(2)));
+  EXPECT_NE(key, store->KeyOf({1, 0}, Tokens(1)));
+  EXPECT_NE(key, store->KeyOf({0, 1}, Tokens(1)));
+  Write(store.get(), key, 1);
+  store.reset();
+  options_.identity = "another plan";
+  store = Open();
+  EXPECT_NE(key, store->KeyOf({}, Tokens(1)));
+  EXPECT_FALSE(store->Has(key));
+  EXPECT_FALSE(Read(store.get(), key, 1));
+}
+
+TEST_F(PageStoreTest, DamageIsNoticedWhereverItIs) {
+  auto store = Open();
+  const auto key = store->KeyOf({}, Tokens(1));
+  Write(store.get(), key, 1);
+  store.reset();
+  const std::string file = Files().at(0);
+  std::string whole;
+  {
+    std::ifstream in(file, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  std::vector<std::string> damaged = {"", whole.substr(0, whole.size() - 1),
+                                      whole + "x"};
+  for (size_t at = 0; at < whole.size(); at += 7) {
+    damaged.push_back(whole);
+    damaged.back()[at] ^= 1;
+  }
+  for (const std::string& bytes : damaged) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    store = Open();
+    EXPECT_FALSE(Read(store.get(), key, 1));
+    EXPECT_FALSE(store->Has(key));
+    EXPECT_EQ(store->GetStats().damaged, 1);
+    EXPECT_FALSE(fs::exists(file));
+    // And it can be written anew.
+    Write(store.get(), key, 1);
+    store.reset();
+    EXPECT_TRUE(fs::exists(file));
+  }
+  EXPECT_EQ(log_.size(), damaged.size());
+}
+
+TEST_F(PageStoreTest, TheOldestGiveWay) {
+  auto store = Open();
+  std::vector<PageStore::Key> keys;
+  for (int i = 0; i < 8; ++i) {
+    keys.push_back(store->KeyOf({}, Tokens(i)));
+    Write(store.get(), keys[i], i);
+  }
+  store.reset();
+  const int64_t one = static_cast<int64_t>(fs::file_size(Files().at(0)));
+  store = Open();
+  EXPECT_TRUE(Read(store.get(), keys[0], 0));  // the newest now
+  store.reset();
+  options_.limit = 4 * one;
+  store = Open();
+  EXPECT_EQ(Files().size(), 4u);
+  EXPECT_LE(store->GetStats().bytes, options_.limit);
+  EXPECT_TRUE(store->Has(keys[0]));
+  for (int i = 1; i < 5; ++i) EXPECT_FALSE(store->Has(keys[i])) << i;
+  Write(store.get(), store->KeyOf({}, Tokens(9)), 9);
+  store.reset();
+  EXPECT_EQ(Files().size(), 4u);
+}
+
+TEST_F(PageStoreTest, OthersFilesAreLeftAlone) {
+  fs::create_directories(options_.folder);
+  const std::string other = options_.folder + "/notes.txt";
+  std::ofstream(other) << "mine";
+  fs::create_symlink(other, options_.folder + "/link.page");
+  options_.limit = 1;
+  auto store = Open();
+  Write(store.get(), store->KeyOf({}, Tokens(1)), 1);  // larger than the limit
+  store.reset();
+  EXPECT_TRUE(fs::exists(other));
+  EXPECT_EQ(Files().size(), 2u);
+}
+
+TEST_F(PageStoreTest, AFolderThatCannotBeIsAnError) {
+  const std::string file = testing::TempDir() + "/file";
+  std::ofstream(file) << "x";
+  options_.folder = file + "/folder";
+  EXPECT_FALSE(PageStore::Open(options_).ok());
+  options_.folder = file;
+  EXPECT_FALSE(PageStore::Open(options_).ok());
+}
+
+}  // namespace
+}  // namespace weft
