@@ -264,7 +264,7 @@ void Chat::Finish(const Event& event, News* news) {
     case FinishReason::kLength:
       news->notices.push_back(absl::StrCat("cut off after ",
                                            event.usage.completion_tokens,
-                                           " tokens: /set tokens N for more"));
+                                           " tokens: -n N or /set tokens N for more"));
       break;
     case FinishReason::kContext:
       news->notices.push_back(absl::StrCat("cut off: the context of ",

@@ -420,6 +420,17 @@ void PrintWarnings(const CommonFlags& common,
   for (const std::string& warning : warnings) PrintNotice(warning);
 }
 
+absl::StatusOr<int64_t> PeakBytes(
+    const std::string& model, const CompileFlags& compile,
+    const CommonFlags& common,
+    const std::function<void(EngineOptions*)>& adjust) {
+  WEFT_RETURN_IF_ERROR(compile.CheckModel(model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, compile.ToOptions(common));
+  options.model.warn = nullptr;  // it is loaded after that, and warns then
+  if (adjust) adjust(&options);
+  return Engine::PeakBytes(model, options);
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
     const std::string& model, const CompileFlags& compile,
     const CommonFlags& common,

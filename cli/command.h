@@ -129,6 +129,12 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label);
 void PrintWarnings(const CommonFlags& common,
                    const std::vector<std::string>& warnings);
 
+// The most memory that an engine would take (Engine::PeakBytes).
+absl::StatusOr<int64_t> PeakBytes(
+    const std::string& model, const CompileFlags& compile,
+    const CommonFlags& common,
+    const std::function<void(EngineOptions*)>& adjust);
+
 // Loads the engine with a progress bar. `adjust`, if given, changes the options
 // first.
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(

@@ -131,12 +131,14 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   const int64_t requests =
       flags.json ? static_cast<int64_t>(results.size()) : number;
   if (flags.json) {
-    PrintJson({{"requests", requests},
+    PrintJson({{"model", model.id},
+               {"requests", requests},
                {"tokens", tokens},
                {"different", different},
                {"lines", std::move(results)}});
   } else {
-    std::cout << requests << " requests, " << tokens << " tokens: "
+    std::cout << requests << " requests, " << tokens << " tokens of "
+              << PrintableLine(model.id) << ": "
               << (different == 0 ? "all the same"
                                  : absl::StrCat(different, " differ"))
               << "\n";

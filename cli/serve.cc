@@ -25,10 +25,13 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/model_folder.h"
 #include "cli/output.h"
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
+#include "runtime/machine/memory.h"
 #include "serve/api_keys.h"
+#include "serve/http_checks.h"
 #include "serve/http_server.h"
 #include "serve/request_log.h"
 #include "serve/service.h"
@@ -49,7 +52,9 @@ struct Flags : ServedModelFlags {
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string api_key_file, cors_origin, log_requests, slot_folder;
-  std::vector<std::string> hosts;
+  std::string folder;        // of models; empty: there is one
+  int64_t model_memory = 0;  // 0: most of what is available
+  std::vector<std::string> hosts, aliases;
   int64_t max_body_bytes = 8 << 20;
   int64_t max_header_bytes = 16 << 10;
   int64_t max_answer_bytes = 64 << 20;
@@ -135,30 +140,37 @@ std::string ModelName(const ServedModelFlags& flags, const Plan& plan) {
   return absl::StrReplaceAll(plan.model.name, {{" ", "-"}});
 }
 
+ConstraintCache::Limits GrammarLimits(const ServedModelFlags& flags) {
+  ConstraintCache::Limits limits;
+  limits.alive_bytes = flags.max_grammar_bytes;
+  limits.kept_bytes = std::min(limits.kept_bytes, flags.max_grammar_bytes / 4);
+  return limits;
+}
+
+// What a model that is served takes.
+std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
+                                                  const std::string& source) {
+  return [&flags, source](EngineOptions* options) {
+    options->slots = flags.slots;
+    options->chat_template = source;
+    flags.text.ApplyTo(options);
+    options->kv_pages = (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
+    options->checkpoints =
+        flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
+    options->beside_bytes = GrammarLimits(flags).peak();
+    options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
+    flags.speculation.ApplyTo(options);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
                                             const std::string& source,
                                             const CommonFlags& common) {
-  ConstraintCache::Limits grammars;
-  grammars.alive_bytes = flags.max_grammar_bytes;
-  grammars.kept_bytes =
-      std::min(grammars.kept_bytes, flags.max_grammar_bytes / 4);
-  WEFT_ASSIGN_OR_RETURN(
-      std::unique_ptr<Engine> engine,
-      LoadEngine(
-          flags.model, flags.compile, common, [&](EngineOptions* options) {
-            options->slots = flags.slots;
-            options->chat_template = source;
-            flags.text.ApplyTo(options);
-            options->kv_pages =
-                (flags.kv_tokens + kPageTokens - 1) / kPageTokens;
-            options->checkpoints =
-                flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
-            options->beside_bytes = grammars.peak();
-            options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
-            flags.speculation.ApplyTo(options);
-          }));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common,
+                                   ServedOptions(flags, source)));
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
                         ChatTemplateOf(engine->plan().vocabulary, &warning));
@@ -193,19 +205,67 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   model.marker_tokens =
       answer::MarkerTokens(model.tokenizer(), model.customs.forms);
   model.grammars = std::make_unique<OutputGrammars>(
-      &model.tokenizer(), grammars, model.marker_tokens);
+      &model.tokenizer(), GrammarLimits(flags), model.marker_tokens);
   return model;
 }
 
 namespace {
 
-// Running requests end, or are cancelled.
-void Drain(const ServedModel& model, absl::Duration time,
-           const CommonFlags& common) {
-  const int64_t cancelled = model.scheduler->Drain(time);
-  if (cancelled > 0 && !common.quiet) {
-    std::cerr << "weft: " << cancelled << " requests were not finished\n";
+ServedModelFlags WithModel(const ServedModelFlags& flags,
+                           const ModelSet::Source& source) {
+  ServedModelFlags one = flags;
+  one.model = source.path;
+  one.model_name = source.id;
+  return one;
+}
+
+// The one model, or those of the folder.
+absl::Status AddModels(const Flags& flags, const CommonFlags& common,
+                       const std::string& chat_template, RequestLog* log,
+                       ModelSet* models) {
+  if (flags.folder.empty()) {
+    WEFT_ASSIGN_OR_RETURN(ServedModel model,
+                          LoadServedModel(flags, chat_template, common));
+    model.log = log;
+    if (!common.quiet) {
+      std::cerr << absl::StreamFormat(
+          "weft: %s is ready: loaded in %.3f s, %d slots, up to %d tokens in "
+          "each\n",
+          PrintableLine(model.id), model.engine().load_seconds(), flags.slots,
+          model.capacity());
+    }
+    models->SetOnly(std::move(model));
+    return absl::OkStatus();
   }
+  WEFT_ASSIGN_OR_RETURN(std::vector<ModelSet::Source> sources,
+                        ModelsIn(flags.folder, flags.aliases));
+  if (!flags.model.empty()) {
+    WEFT_RETURN_IF_ERROR(PutFirst(flags.model, &sources));
+  }
+  const int64_t budget =
+      flags.model_memory > 0 ? flags.model_memory : AvailableMemory() / 10 * 9;
+  if (!common.quiet) {
+    std::cerr << "weft: " << sources.size()
+              << " models, loaded when they are asked for, in up to "
+              << (budget >> 20) << " MiB; " << PrintableLine(sources[0].id)
+              << " where none is named\n";
+  }
+  ModelSet::Loader loader;
+  loader.bytes = [flags, common, chat_template](const auto& source) {
+    const ServedModelFlags one = WithModel(flags, source);
+    return PeakBytes(one.model, one.compile, common,
+                     ServedOptions(one, chat_template));
+  };
+  loader.load = [flags, common, chat_template,
+                 log](const auto& source) -> absl::StatusOr<ServedModel> {
+    WEFT_ASSIGN_OR_RETURN(
+        ServedModel model,
+        LoadServedModel(WithModel(flags, source), chat_template, common));
+    model.log = log;
+    return model;
+  };
+  models->SetSources(std::move(sources), std::move(loader), budget);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
@@ -240,11 +300,8 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   }
   server.SetRefusal("the model is being loaded");
   ServerThread thread(&server);
-  WEFT_ASSIGN_OR_RETURN(ServedModel model,
-                        LoadServedModel(flags, source, common));
-  model.log = log.get();
-  const std::string name = model.id;
-  service.SetModel(std::move(model));
+  WEFT_RETURN_IF_ERROR(
+      AddModels(flags, common, source, log.get(), &service.models()));
   WaitForInterrupt interrupt;
   server.SetRefusal("");
   std::cout << "http://"
@@ -252,16 +309,13 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
                     ? absl::StrCat("[", flags.host, "]")
                     : flags.host)
             << ":" << server.port() << std::endl;
-  if (!common.quiet) {
-    std::cerr << absl::StreamFormat(
-        "weft: %s is ready: loaded in %.3f s, %d slots, up to %d tokens in "
-        "each\n",
-        PrintableLine(name), service.model().engine().load_seconds(),
-        flags.slots, service.model().capacity());
-  }
   const int signal = interrupt.Wait();
   server.SetRefusal("the server is shutting down");
-  Drain(service.model(), absl::Seconds(flags.drain_seconds), common);
+  const int64_t cancelled =
+      service.models().Drain(absl::Seconds(flags.drain_seconds));
+  if (cancelled > 0 && !common.quiet) {
+    std::cerr << "weft: " << cancelled << " requests were not finished\n";
+  }
   const int code = signal == SIGINT ? kExitInterrupted : kExitOk;
   thread.End(code);
   return code;
@@ -336,9 +390,34 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--allowed-hosts,--allow-host", flags->hosts,
                    "names, with commas between, that requests may have as "
                    "Host, beside those of this machine: a proxy's, say")
-      ->delimiter(',');
-  command->add_option("--model-name", flags->model_name,
-                      "the model's name in the API (default: the file's)");
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check([](const std::string& name) {
+        return std::string(CheckHostName(name).message());
+      });
+  CLI::Option* name =
+      command->add_option("--model-name", flags->model_name,
+                          "the model's name in the API (default: the file's)");
+  CLI::Option* folder =
+      command
+          ->add_option("--models", flags->folder,
+                       "serve every model of this folder by its file's name, "
+                       "loaded when a request's `model` asks for it; MODEL is "
+                       "the one of those that name none")
+          ->check(CLI::ExistingDirectory)
+          ->excludes(name);
+  command
+      ->add_option("--alias", flags->aliases,
+                   "NAME=MODEL: another name of a model of the folder")
+      ->allow_extra_args(false)
+      ->needs(folder);
+  command
+      ->add_option("--model-memory", flags->model_memory,
+                   "that all loaded models may take together, as in 16GB; the "
+                   "one asked for longest ago makes room for another (default: "
+                   "nine tenths of what is available)")
+      ->transform(CLI::AsSizeValue(false))
+      ->needs(folder);
   command
       ->add_option("--slots", flags->slots,
                    "texts that are written at the same time")

@@ -160,6 +160,7 @@ Json ToJson(const Report& report, int64_t tokens) {
                        {"worst_share_of_tolerance", check.worst},
                        {"worst_node", check.worst_node},
                        {"worst_kernel", check.worst_kernel}});
+    if (!check.nan_node.empty()) buckets.back()["nan_node"] = check.nan_node;
   }
   for (const NodeFault& fault : report.nodes.faults) {
     faults.push_back({{"bucket", fault.bucket},
@@ -194,6 +195,12 @@ void Print(const Report& report) {
         "its kernel may differ: %s, %s\n",
         check.bucket, check.nodes, check.steps, 100 * check.worst,
         PrintableLine(check.worst_node), check.worst_kernel);
+    if (!check.nan_node.empty()) {
+      std::cout << absl::StreamFormat(
+          "nodes %5d tokens: %s gives NaN, as its reference does: the model's "
+          "weights are broken, or what they make overflows\n",
+          check.bucket, PrintableLine(check.nan_node));
+    }
   }
   for (const NodeFault& fault : report.nodes.faults) {
     const std::string name = PrintableLine(fault.node),

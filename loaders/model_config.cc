@@ -357,29 +357,53 @@ class ConfigReader {
                                         kMaxDimension);
     if (!shared.ok()) return shared.status();
     config_.shared_feed_forward_length = shared->value_or(0);
-    const std::string key = keys_.Key("expert_weights_norm");
-    if (const GgufValue* value = file_.FindValue(key)) {
-      config_.expert_weights_norm = value->ToBool();
-      const std::optional<int64_t> number = value->ToInt();
-      if (number == 0 || number == 1) {
-        config_.expert_weights_norm = *number == 1;
-      }
-      if (!config_.expert_weights_norm.has_value()) {
-        return file_.BadValue(key, value->Print(), "true or false");
-      }
-    }
+    WEFT_RETURN_IF_ERROR(ReadWeightsNorm());
     WEFT_RETURN_IF_ERROR(ReadRouter());
     return ReadBlocksWithExperts();
+  }
+
+  absl::Status ReadWeightsNorm() {
+    std::optional<bool>& norm = config_.expert_weights_norm;
+    norm = traits_.default_weights_norm;
+    const std::string key = keys_.Key("expert_weights_norm");
+    const GgufValue* value = file_.FindValue(key);
+    if (value == nullptr) return absl::OkStatus();
+    norm = value->ToBool();
+    const std::optional<int64_t> number = value->ToInt();
+    if (number == 0 || number == 1) norm = *number == 1;
+    if (!norm.has_value()) {
+      return file_.BadValue(key, value->Print(), "true or false");
+    }
+    const std::optional<bool> usual = traits_.default_weights_norm;
+    if (traits_.fixed_router && usual.has_value() && norm != usual) {
+      return file_.BadValue(key, value->Print(),
+                            absl::StrCat(*usual ? "true" : "false",
+                                         ": this architecture has no other"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadGating() {
+    constexpr char kGating[] = "expert_gating_func";
+    WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> read,
+                          keys_.OptionalInRange(kGating, 0, 3));
+    const Gating usual = traits_.default_gating;
+    const Gating said = static_cast<Gating>(read.value_or(0));
+    config_.expert_gating = said == Gating::kUnset ? usual : said;
+    if (!traits_.fixed_router || config_.expert_gating == usual) {
+      return absl::OkStatus();
+    }
+    return file_.BadValue(
+        keys_.Key(kGating), absl::StrCat(*read),
+        absl::StrCat(static_cast<int>(usual),
+                     ": this architecture has a router of its own"));
   }
 
   absl::Status ReadRouter() {
     WEFT_ASSIGN_OR_RETURN(std::optional<float> scale,
                           keys_.OptionalPositive("expert_weights_scale", true));
     config_.expert_weights_scale = scale.value_or(1.0f);
-    WEFT_ASSIGN_OR_RETURN(std::optional<int64_t> gating,
-                          keys_.OptionalInRange("expert_gating_func", 0, 3));
-    config_.expert_gating =
-        static_cast<ModelConfig::Gating>(gating.value_or(0));
+    WEFT_RETURN_IF_ERROR(ReadGating());
     constexpr char kGroups[] = "expert_group_count";
     WEFT_ASSIGN_OR_RETURN(
         std::optional<int64_t> groups,
@@ -392,11 +416,12 @@ class ConfigReader {
                        config_.expert_count, ")"));
     }
     constexpr char kUsed[] = "expert_group_used_count";
-    WEFT_ASSIGN_OR_RETURN(
-        std::optional<int64_t> used,
-        keys_.OptionalInRange(kUsed, 0, config_.expert_group_count));
-    config_.expert_group_used_count =
-        used.value_or(0) > 0 ? *used : config_.expert_group_count;
+    if (config_.expert_group_count > 1) {
+      WEFT_RETURN_IF_ERROR(keys_.InRange(kUsed, 1, config_.expert_group_count,
+                                         &config_.expert_group_used_count));
+    } else {
+      WEFT_RETURN_IF_ERROR(keys_.OptionalInRange(kUsed, 0, 1).status());
+    }
     if (config_.expert_used_count > config_.expert_count /
                                         config_.expert_group_count *
                                         config_.expert_group_used_count) {

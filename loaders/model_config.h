@@ -43,6 +43,10 @@ constexpr char kNextTokenBlocks[] = "nextn_predict_layers";
 
 struct ModelConfig;
 
+// How the scores of experts become weights, numbered as in files; kUnset: the
+// file does not say.
+enum class Gating { kUnset, kSoftmax, kSigmoid, kSoftmaxOfChosen };
+
 // What an architecture wants read, and what it can do.
 struct ModelTraits {
   enum class Norm { kRms, kLayer };
@@ -72,8 +76,11 @@ struct ModelTraits {
   // Of those that handle "attention.sliding_window": the window of a file that
   // does not say, by what it says else; 0: none.
   int64_t (*default_window)(const ModelConfig&) = nullptr;
+  // There is no such model without a window: a file that has none is refused.
+  bool needs_window = false;
   // Every so many blocks the last (or the first) sees everything; 0: all have
-  // the window.
+  // the window; kFileSays: there is no usual number.
+  static constexpr int64_t kFileSays = -1;
   int64_t window_period = 0;
   bool first_sees_all = false;
   // Half of what files have for the window lies to each side of a token. The
@@ -85,6 +92,12 @@ struct ModelTraits {
   // Files without "expert_feed_forward_length": "feed_forward_length" is that
   // of all chosen experts together, not of each.
   bool experts_share_length = false;
+  // What the published mixtures have where files leave it out; unset: the
+  // builder knows.
+  Gating default_gating = Gating::kSoftmax;
+  std::optional<bool> default_weights_norm = false;
+  // Their router is one of its own: a file that says another is refused.
+  bool fixed_router = false;
   // Whether a block may have no heads of keys and values (or of queries), and
   // no attention; or feed_forward_length 0, and no such network.
   bool blocks_without_attention = false;
@@ -189,12 +202,10 @@ struct ModelConfig {
   // expert that all tokens share, 0: the file does not say.
   int64_t expert_feed_forward_length = 0;
   int64_t shared_feed_forward_length = 0;
-  // Whether the weights of the chosen experts are made to sum to 1, if the file
-  // says.
+  // Whether the weights of the chosen experts are made to sum to 1, and how
+  // they come of scores: by the file, or by the traits where it says nothing.
   std::optional<bool> expert_weights_norm;
   float expert_weights_scale = 1;
-  // How scores become weights; kUnset: the file does not say.
-  enum class Gating { kUnset, kSoftmax, kSigmoid, kSoftmaxOfChosen };
   Gating expert_gating = Gating::kUnset;
   int64_t expert_group_count = 1;       // divides expert_count
   int64_t expert_group_used_count = 1;  // 1 to that

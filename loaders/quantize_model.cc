@@ -147,6 +147,20 @@ absl::Status NoImportance(const std::string& path, bool has_matrix,
                          " -f TEXT -o FILE, then give --imatrix FILE")));
 }
 
+// Models that are published with experts of MXFP4 have no other weights for
+// them, and a mix that keeps these.
+absl::Status AlreadyQuantised(const GgufFile& file, const GgufTensor& tensor) {
+  const bool mxfp4 =
+      std::any_of(file.tensors().begin(), file.tensors().end(),
+                  [](const GgufTensor& t) { return t.type == DType::kMXFP4; });
+  return InTensor(
+      absl::InvalidArgumentError(absl::StrCat(
+          "it is already ", UpperName(tensor.type),
+          ": start from an F32, F16 or BF16 model",
+          mxfp4 ? ", or ask for MXFP4_MOE, which keeps experts of MXFP4" : "")),
+      file.path(), tensor.name);
+}
+
 // How much of a tensor's relative error reaches the logits, relative to one of
 // a matrix of attention. Measured on the trained model in models/ (four blocks,
 // output tied): each kind of matrix alone in IQ3_S or Q4_K, all else in Q8_0,
@@ -318,10 +332,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
     const DType type = choice.keep ? tensor.type : choice.type;
     const bool copy = type == tensor.type;
     if (!copy && !IsPlainFloat(tensor.type)) {
-      return InTensor(absl::InvalidArgumentError(absl::StrCat(
-                          "it is already ", UpperName(tensor.type),
-                          ": start from an F32, F16 or BF16 model")),
-                      source_path, tensor.name);
+      return AlreadyQuantised(file, tensor);
     }
     if (!choice.keep && type != choice.wanted) {
       report.warnings.push_back(absl::StrCat(

@@ -1,5 +1,7 @@
 #include "loaders/weights.h"
 
+#include <string>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -18,6 +20,33 @@ bool FollowsFromMetadata(absl::string_view name) {
   absl::ConsumeSuffix(&name, ".weight");
   return absl::EndsWith(name, ".attn_rot_embd") ||
          absl::EndsWith(name, ".rotary_emb.inv_freq");
+}
+
+// Forms in which some converters write the same, joined or split, by what ends
+// names of tensors.
+struct OtherForm {
+  absl::string_view tensor, instead;
+};
+constexpr OtherForm kOtherForms[] = {
+    {"attn_q.weight", "attn_qkv.weight"},
+    {"attn_k.weight", "attn_qkv.weight"},
+    {"attn_v.weight", "attn_qkv.weight"},
+    {"attn_kv_b.weight", "attn_v_b.weight"},
+    {"attn_v_b.weight", "attn_kv_b.weight"},
+    {"ffn_gate_exps.weight", "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", "ffn_gate_up_exps.weight"},
+};
+
+// The tensor that the file has in another's place, or empty.
+std::string InsteadOf(const GgufFile& file, absl::string_view name) {
+  for (const OtherForm& form : kOtherForms) {
+    absl::string_view block = name;
+    if (!absl::ConsumeSuffix(&block, form.tensor)) continue;
+    if (!block.empty() && !absl::EndsWith(block, ".")) continue;
+    std::string other = absl::StrCat(block, form.instead);
+    if (file.FindTensor(other) != nullptr) return other;
+  }
+  return "";
 }
 
 absl::Span<const int64_t> WithoutTrailingOnes(absl::Span<const int64_t> dims) {
@@ -48,6 +77,14 @@ absl::StatusOr<const GgufTensor*> WeightReader::Require(
     absl::string_view name, absl::Span<const int64_t> dims) {
   auto tensor = Optional(name, dims);
   if (tensor.ok() && *tensor == nullptr) {
+    const std::string instead = InsteadOf(file_, name);
+    if (!instead.empty()) {
+      return absl::UnimplementedError(absl::StrCat(
+          "no tensor ", QuoteForMessage(name), ": ", file_.path(), ": it has ",
+          QuoteForMessage(instead),
+          " in its place, a form that is not supported for this architecture: ",
+          "convert the model to the usual form"));
+    }
     return absl::NotFoundError(absl::StrCat(
         "missing tensor ", QuoteForMessage(name), ": ", file_.path(),
         ": expected shape ", GgufShapeText(dims), ": use a complete model"));

@@ -24,6 +24,12 @@ absl::Status ReadContext(const GgufFile& file, const ModelTraits& traits,
     window = static_cast<uint64_t>(traits.default_window(*config));
   }
   uint64_t tokens = window.value_or(0);
+  if (traits.needs_window && tokens == 0) {
+    constexpr char kExpected[] =
+        "the tokens that blocks with a window see, 1 or more";
+    return window.has_value() ? file.BadValue(keys.Key(kWindow), "0", kExpected)
+                              : file.MissingKey(keys.Key(kWindow), kExpected);
+  }
   if (traits.window_to_both_sides && tokens > 0) tokens = tokens / 2 + 1;
   if (keys.Handles(kWindow) && tokens > 0) {
     config->sliding_blocks.assign(config->block_count, true);
@@ -46,12 +52,16 @@ absl::Status ReadBlocks(const GgufFile& file, const ModelTraits& traits,
                         const ConfigKeys& keys, ModelConfig* config) {
   if (config->sliding_blocks.empty()) return absl::OkStatus();
   const std::string key = keys.Key("attention.sliding_window_pattern");
-  uint64_t period = traits.window_period;
+  int64_t period = traits.window_period;
   if (const GgufValue* value = file.FindValue(key)) {
     if (value->is_array()) {
       return keys.ReadFlags(key, *value, &config->sliding_blocks);
     }
-    WEFT_ASSIGN_OR_RETURN(period, file.GetUint(key));
+    WEFT_ASSIGN_OR_RETURN(const uint64_t said, file.GetUint(key));
+    // Beyond the last block, one is like the other.
+    period = static_cast<int64_t>(std::min(said, kMaxWindow));
+  } else if (period == ModelTraits::kFileSays) {
+    return file.MissingKey(key, "which blocks have a window");
   }
   if (period == 0) return absl::OkStatus();
   for (int64_t block = 0; block < config->block_count; ++block) {

@@ -1,5 +1,6 @@
 // rms_norm and layer_norm, and the two with their result rounded:
-// rms_norm_quantize and layer_norm_quantize.
+// rms_norm_quantize and layer_norm_quantize; rms_norm_gate, of recurrent
+// blocks.
 #include "ops/norm.h"
 
 #include <algorithm>
@@ -14,8 +15,10 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
-// x, perhaps a weight and a bias. A row may be several heads, side by side.
-absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
+// x, and `vectors` more: perhaps a weight and a bias. A row may be several
+// heads, side by side.
+absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads,
+                       size_t vectors) {
   WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 0));
   const Shape& shape = OperandType(graph, node, 0).shape;
   // Kernels take all but the first dimension for the columns.
@@ -31,26 +34,40 @@ absl::Status CheckNorm(const Graph& graph, const Node& node, int64_t heads) {
                        " does not divide into ", heads, " heads"));
     }
     // One weight for all heads, or each its own.
-    if (node.inputs.size() > 1 &&
-        OperandType(graph, node, 1).shape != Shape{columns}) {
+    if (vectors > 0 && OperandType(graph, node, 1).shape != Shape{columns}) {
       columns.value /= heads;
     }
   }
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
+  for (size_t i = 1; i <= vectors; ++i) {
     WEFT_RETURN_IF_ERROR(WantVector(graph, node, static_cast<int>(i), columns));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Types> InferNorm(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(
-      CheckNorm(graph, node, node.attributes.As<NormAttributes>().heads));
+  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node,
+                                 node.attributes.As<NormAttributes>().heads,
+                                 node.inputs.size() - 1));
   return Types{FloatType(OperandType(graph, node, 0).shape)};
 }
 
 absl::StatusOr<Types> InferNormQuantize(const Graph& graph, const Node& node) {
-  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, 1));
+  WEFT_RETURN_IF_ERROR(CheckNorm(graph, node, 1, node.inputs.size() - 1));
   return Types{{DType::kQ8Rows, OperandType(graph, node, 0).shape, ""}};
+}
+
+absl::StatusOr<Types> InferNormGate(const Graph& graph, const Node& node) {
+  WEFT_RETURN_IF_ERROR(
+      CheckNorm(graph, node, node.attributes.As<NormAttributes>().heads, 1));
+  WEFT_RETURN_IF_ERROR(WantFloatMatrix(graph, node, 2));
+  const Shape& shape = OperandType(graph, node, 0).shape;
+  const Shape& gate = OperandType(graph, node, 2).shape;
+  if (gate != shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.op->name, ": the gate is ", gate.ToString(),
+                     ", want ", shape.ToString()));
+  }
+  return Types{FloatType(shape)};
 }
 
 using Row = std::vector<double>;
@@ -62,7 +79,8 @@ void ForEachHead(const ReferenceCall& call, Norm norm) {
   Row weight(call.inputs[0].columns / heads, 1);
   if (call.node.inputs.size() > 1) weight = ReadRow(call, 1, 0);
   Row bias(weight.size());
-  if (call.node.inputs.size() > 2) bias = ReadRow(call, 2, 0);
+  const bool gated = call.node.Is(kRmsNormGateOp);
+  if (call.node.inputs.size() > 2 && !gated) bias = ReadRow(call, 2, 0);
   for (int64_t r = 0; r < call.outputs[0].rows; ++r) {
     Row x = ReadRow(call, 0, r);
     const int64_t columns = static_cast<int64_t>(x.size()) / heads;
@@ -76,6 +94,12 @@ void ForEachHead(const ReferenceCall& call, Norm norm) {
       };
       const Row y = norm(part(x, begin), part(weight, at), part(bias, at));
       std::copy(y.begin(), y.end(), x.begin() + begin);
+    }
+    if (gated) {
+      const Row gate = ReadRow(call, 2, r);
+      for (size_t k = 0; k < x.size(); ++k) {
+        x[k] *= gate[k] / (1 + std::exp(-gate[k]));
+      }
     }
     WriteRow(call, 0, r, x);
   }
@@ -119,6 +143,8 @@ constexpr OperandSchema kRmsNormOperands[] = {
     RowsOperand("x"), Optional(WeightOperand("weight"))};
 constexpr OperandSchema kRmsNormQuantizeOperands[] = {RowsOperand("x"),
                                                       WeightOperand("weight")};
+constexpr OperandSchema kRmsNormGateOperands[] = {
+    RowsOperand("x"), WeightOperand("weight"), RowsOperand("gate")};
 constexpr OperandSchema kL2NormOperands[] = {RowsOperand("x")};
 constexpr OperandSchema kLayerNormOperands[] = {
     RowsOperand("x"), WeightOperand("weight"), Optional(WeightOperand("bias"))};
@@ -166,6 +192,16 @@ constexpr OpDef Rounded(OpDef op, const char* name,
   return op;
 }
 
+constexpr OpDef Gated(OpDef op) {
+  op.name = "rms_norm_gate";
+  op.meaning = "the norm, times gate / (1 + e^-gate)";
+  op.operands = kRmsNormGateOperands;
+  op.made_of = "rms_norm, silu, mul";
+  op.primitive = false;
+  op.infer = InferNormGate;
+  return op;
+}
+
 }  // namespace
 
 NormAttributes NormAttributesOf(const Attributes& attributes) {
@@ -191,6 +227,7 @@ constexpr OpDef kL2NormOp =
 constexpr OpDef kRmsNormQuantizeOp =
     Rounded(kRmsNormOp, "rms_norm_quantize", kRmsNormQuantizeOperands,
             "rms_norm, quantize_rows");
+constexpr OpDef kRmsNormGateOp = Gated(kRmsNormOp);
 constexpr OpDef kLayerNormQuantizeOp =
     Rounded(kLayerNormOp, "layer_norm_quantize", kLayerNormOperands,
             "layer_norm, quantize_rows");

@@ -1,4 +1,4 @@
-// Products of one operand that feed attention, as one product.
+// Products of one operand that feed attention or a recurrence, as one product.
 //
 //   %4 = matmul(%3, $q)                 %w = concat_rows($q, $k, $v)
 //   %5 = matmul(%3, $k)                 %7 = matmul(%3, %w)
@@ -29,9 +29,11 @@ bool IsRead(const Graph& graph, NodeId user) {
     const NodeId reader = graph.OnlyUser(node.outputs[0]);
     return reader != kNone && graph.node(reader).Is(kHeadMatmulOp);
   }
-  for (const OpSchema* op : {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp,
-                             &kAttentionOp, &kAttentionScoresOp, &kRmsNormOp,
-                             &kLayerNormOp, &kHeadMatmulOp, &kConcatHeadsOp}) {
+  for (const OpSchema* op :
+       {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp, &kAttentionOp,
+        &kAttentionScoresOp, &kRmsNormOp, &kRmsNormGateOp, &kLayerNormOp,
+        &kHeadMatmulOp, &kConcatHeadsOp, &kShortConvOp, &kDeltaRuleOp,
+        &kSelectiveScanOp, &kSigmoidOp, &kSoftplusOp}) {
     if (node.Is(*op)) return true;
   }
   return false;

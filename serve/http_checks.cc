@@ -75,7 +75,13 @@ absl::optional<ApiError> CheckOrigin(const RequestHead& request,
 
 absl::optional<ApiError> CheckBody(const RequestHead& request, int64_t most) {
   const std::string type = request.Value("Content-Type");
-  if (!type.empty() && !absl::StartsWithIgnoreCase(type, "application/json")) {
+  // What curl says of -d unless told otherwise, as in Ollama's examples. Pages
+  // may say it too, but name their origin then.
+  const bool form_of_curl =
+      absl::StartsWith(request.path, "/api/") &&
+      absl::EqualsIgnoreCase(type, "application/x-www-form-urlencoded");
+  if (!type.empty() && !form_of_curl &&
+      !absl::StartsWithIgnoreCase(type, "application/json")) {
     return HttpError(415, "want a body with Content-Type: application/json");
   }
   const std::string encoding = request.Value("Content-Encoding");
@@ -104,6 +110,17 @@ std::string AllowedHeaders(const RequestHead& preflight) {
   });
   return asked.empty() || !names ? "authorization, content-type, x-api-key"
                                  : asked;
+}
+
+absl::Status CheckHostName(absl::string_view name) {
+  if (!name.empty() &&
+      (IsAddress(name) || name.find_first_of(":/[]* \t") == name.npos)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("want a name or an address, as in proxy.example, without "
+                   "scheme, port or wildcard, not '",
+                   name, "'"));
 }
 
 std::vector<std::string> MachineNames() {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
@@ -36,6 +38,9 @@ std::string Credentials(const RequestHead& request);
 // The headers that a page of an allowed origin may send: those that it asks
 // for.
 std::string AllowedHeaders(const RequestHead& preflight);
+
+// An error for what no request's Host can be, port aside.
+absl::Status CheckHostName(absl::string_view name);
 
 // The names that this machine gives itself.
 std::vector<std::string> MachineNames();

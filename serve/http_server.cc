@@ -50,6 +50,7 @@ struct HttpServer::Exchange {
   const Route* route = nullptr;
   std::string rest;
   absl::optional<ApiError> refusal;
+  std::shared_ptr<const void> kept;  // HttpCall
   bool preflight = false;
   bool unread = false;  // the request, or part of it: the connection must end
 
@@ -166,8 +167,9 @@ HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
   set_exception_handler([](const httplib::Request&, httplib::Response& response,
                            std::exception_ptr) {
     Exchange* exchange = Current<Exchange>();
-    HttpCall{exchange->head,        response, *exchange->connection, "", "",
-             exchange->error_form()}
+    HttpCall{
+        exchange->head,         response,      *exchange->connection, "", "",
+        exchange->error_form(), exchange->kept}
         .Answer(HttpError(500, "not enough memory for this request"));
   });
 }
@@ -441,7 +443,8 @@ void HttpServer::Respond(Exchange* exchange,
   }
   HttpCall call{exchange->head,        *response,
                 *exchange->connection, std::move(exchange->body),
-                exchange->rest,        exchange->error_form()};
+                exchange->rest,        exchange->error_form(),
+                exchange->kept};
   if (exchange->refusal.has_value()) return call.Answer(*exchange->refusal);
   if (exchange->preflight) {
     response->status = 204;

@@ -49,6 +49,8 @@ struct HttpCall {
   // What follows the route's path, for a route of all that begins with it.
   std::string rest;
   ErrorForm error_form = ErrorJson;
+  // What must be there until the whole answer is sent.
+  std::shared_ptr<const void>& kept;
 
   // The value of a field of the query, as it was sent; empty: there is none.
   std::string Query(absl::string_view name) const;

@@ -403,25 +403,26 @@ std::string ParameterSize(int64_t parameters) {
              : absl::StrFormat("%.1fM", static_cast<double>(parameters) / 1e6);
 }
 
-json Details(const ServedModel& model) {
-  const ModelInfo& info = model.engine().plan().model;
+json Details(const std::string& architecture, int64_t parameters) {
   return {{"parent_model", ""},
           {"format", "gguf"},
-          {"family", info.architecture},
-          {"families", json::array({info.architecture})},
-          {"parameter_size", ParameterSize(info.parameters)},
+          {"family", architecture},
+          {"families", json::array({architecture})},
+          {"parameter_size", ParameterSize(parameters)},
           {"quantization_level", ""}};
 }
 
-json Entry(const ServedModel& model) {
-  return {{"name", model.id},
-          {"model", model.id},
-          {"modified_at", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
-                                           absl::FromUnixSeconds(model.created),
-                                           absl::UTCTimeZone())},
-          {"size", model.engine().plan().model.file_bytes},
-          {"digest", ""},
-          {"details", Details(model)}};
+json Entry(const ModelSet::Info& model) {
+  const ModelSet::Source& source = model.source;
+  return {
+      {"name", source.id},
+      {"model", source.id},
+      {"modified_at", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
+                                       absl::FromUnixSeconds(source.created),
+                                       absl::UTCTimeZone())},
+      {"size", source.file_bytes},
+      {"digest", ""},
+      {"details", Details(model.architecture, model.parameters)}};
 }
 
 }  // namespace
@@ -479,30 +480,26 @@ void AnswerOllamaEmbedding(const ServedModel& model,
   call->Answer(json{{"embedding", vectors->front()}});
 }
 
-json OllamaTags(const ServedModel& model) {
-  return {{"models", json::array({Entry(model)})}};
+json OllamaTags(const std::vector<ModelSet::Info>& models) {
+  json list = json::array();
+  for (const ModelSet::Info& model : models) list.push_back(Entry(model));
+  return {{"models", std::move(list)}};
 }
 
-json OllamaRunning(const ServedModel& model) {
-  json entry = Entry(model);
-  entry["expires_at"] = "9999-12-31T23:59:59Z";
-  entry["size_vram"] = 0;
-  entry["context_length"] = model.capacity();
-  return {{"models", json::array({std::move(entry)})}};
+json OllamaRunning(const std::vector<ModelSet::Info>& models) {
+  json list = json::array();
+  for (const ModelSet::Info& model : models) {
+    if (model.state != ModelSet::State::kReady) continue;
+    json entry = Entry(model);
+    entry["expires_at"] = "9999-12-31T23:59:59Z";
+    entry["size_vram"] = 0;
+    entry["context_length"] = model.context;
+    list.push_back(std::move(entry));
+  }
+  return {{"models", std::move(list)}};
 }
 
 void AnswerOllamaShow(const ServedModel& model, HttpCall* call) {
-  const absl::optional<json> body = call->Json();
-  if (!body) return;
-  JsonFields fields(*body, "");
-  std::string name;
-  fields.Text("name", &name);
-  fields.Text("model", &name);
-  if (!fields.status().ok()) return call->Answer(ToApiError(fields.status()));
-  if (absl::StripSuffix(name, ":latest") != model.id) {
-    return call->Answer(
-        HttpError(404, absl::StrCat("model '", name, "' not found")));
-  }
   const ModelInfo& info = model.engine().plan().model;
   json capabilities =
       json::array({model.encoder() ? "embedding" : "completion"});
@@ -518,7 +515,7 @@ void AnswerOllamaShow(const ServedModel& model, HttpCall* call) {
   call->Answer(json{{"modelfile", absl::StrCat("FROM ", model.id)},
                     {"parameters", ""},
                     {"template", model.chat_template->source()},
-                    {"details", Details(model)},
+                    {"details", Details(info.architecture, info.parameters)},
                     {"model_info", std::move(numbers)},
                     {"capabilities", std::move(capabilities)}});
 }

@@ -6,7 +6,10 @@
 // one model.
 #pragma once
 
+#include <vector>
+
 #include "serve/http_server.h"
+#include "serve/model_set.h"
 #include "serve/served_model.h"
 
 namespace weft {
@@ -24,8 +27,9 @@ void AnswerOllamaEmbed(const ServedModel& model, const ServiceLimits& limits,
 void AnswerOllamaEmbedding(const ServedModel& model,
                            const ServiceLimits& limits, HttpCall* call);
 
-nlohmann::ordered_json OllamaTags(const ServedModel& model);
-nlohmann::ordered_json OllamaRunning(const ServedModel& model);
+nlohmann::ordered_json OllamaTags(const std::vector<ModelSet::Info>& models);
+// Of those that are loaded.
+nlohmann::ordered_json OllamaRunning(const std::vector<ModelSet::Info>& models);
 void AnswerOllamaShow(const ServedModel& model, HttpCall* call);
 
 }  // namespace weft

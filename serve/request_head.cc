@@ -42,24 +42,6 @@ absl::string_view Trim(absl::string_view text) {
   return text;
 }
 
-absl::StatusOr<std::string> DecodePath(absl::string_view path) {
-  std::string decoded;
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (path[i] != '%') {
-      decoded += path[i];
-      continue;
-    }
-    const absl::string_view digits = path.substr(i + 1, 2);
-    if (digits.size() < 2 || !absl::ascii_isxdigit(digits[0]) ||
-        !absl::ascii_isxdigit(digits[1])) {
-      return Wrong("the path has a % without two hexadecimal digits");
-    }
-    decoded += absl::HexStringToBytes(digits);
-    i += 2;
-  }
-  return decoded;
-}
-
 absl::Status ParseRequestLine(absl::string_view line, RequestHead* head) {
   const std::vector<absl::string_view> parts = absl::StrSplit(line, ' ');
   if (parts.size() != 3 || !IsToken(parts[0]) ||
@@ -74,7 +56,7 @@ absl::Status ParseRequestLine(absl::string_view line, RequestHead* head) {
     return Wrong("the request's target is no path");
   }
   WEFT_ASSIGN_OR_RETURN(head->path,
-                        DecodePath(parts[1].substr(0, parts[1].find('?'))));
+                        DecodePercent(parts[1].substr(0, parts[1].find('?'))));
   return absl::OkStatus();
 }
 
@@ -125,6 +107,24 @@ void ReadConnection(RequestHead* head) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> DecodePercent(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    const absl::string_view digits = text.substr(i + 1, 2);
+    if (digits.size() < 2 || !absl::ascii_isxdigit(digits[0]) ||
+        !absl::ascii_isxdigit(digits[1])) {
+      return Wrong("the path has a % without two hexadecimal digits");
+    }
+    decoded += absl::HexStringToBytes(digits);
+    i += 2;
+  }
+  return decoded;
+}
 
 const std::string* RequestHead::Find(absl::string_view name) const {
   for (const auto& field : fields) {

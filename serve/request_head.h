@@ -47,6 +47,9 @@ struct RequestHead {
 // calls have looked, at first 0.
 absl::StatusOr<size_t> FindHeadEnd(absl::string_view bytes, size_t* scanned);
 
+// What %41 and the like stand for. Error: a % without two digits.
+absl::StatusOr<std::string> DecodePercent(absl::string_view text);
+
 // The whole head, its empty line included. Errors: what is wrong.
 absl::StatusOr<RequestHead> ParseRequestHead(absl::string_view bytes);
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/generation/sampler.h"
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
@@ -15,6 +14,7 @@
 #include "serve/rerank.h"
 #include "serve/responses.h"
 #include "serve/slot_routes.h"
+#include "serve/text_routes.h"
 
 namespace weft {
 namespace {
@@ -54,111 +54,46 @@ constexpr Generating kGenerating[] = {
     {"/api/embeddings", AnswerOllamaEmbedding, OllamaError},
 };
 
-json ModelJson(const ServedModel& model) {
-  return {{"id", model.id},
-          {"object", "model"},
-          {"created", model.created},
-          {"owned_by", "weft"},
-          {"context_length", model.capacity()}};
+json ModelJson(const ModelSet::Info& model) {
+  json result = {{"id", model.source.id},
+                 {"object", "model"},
+                 {"created", model.source.created},
+                 {"owned_by", "weft"},
+                 {"status", std::string(Name(model.state))}};
+  if (model.context > 0) result["context_length"] = model.context;
+  if (model.bytes > 0) result["memory_bytes"] = model.bytes;
+  if (!model.error.empty()) result["error"] = model.error;
+  if (!model.source.aliases.empty()) result["aliases"] = model.source.aliases;
+  return result;
 }
 
-}  // namespace
-
-void Service::AddRoutes(HttpServer* server) {
-  server_ = server;
-  const auto add = [&](const char* method, const char* path, bool open,
-                       void (Service::*answer)(HttpCall*) const) {
-    server->Add(method, path, open,
-                [this, answer](HttpCall& call) { (this->*answer)(&call); });
-  };
-  server->Add("GET", "/", true, [](HttpCall& call) {
-    call.response.set_header("Content-Security-Policy", ChatPagePolicy());
-    call.response.set_content(ChatPage(), "text/html; charset=utf-8");
-  });
-  add("GET", "/health", true, &Service::Health);
-  add("GET", "/metrics", false, &Service::Metrics);
-  add("GET", "/props", false, &Service::Props);
-  for (const char* path : {"/v1/models", "/models"}) {
-    add("GET", path, false, &Service::Models);
-  }
-  for (const char* path : {"/v1/models/*", "/models/*"}) {
-    add("GET", path, false, &Service::Model);
-  }
-  for (const Generating& route : kGenerating) {
-    server->Add(
-        "POST", route.path, false,
-        [this, answer = route.answer](HttpCall& call) {
-          answer(model_, limits_, &call);
-        },
-        route.error_form);
-  }
-  for (const std::string path : {"/v1/responses", "/responses"}) {
-    server->Add("POST", path, false, [this](HttpCall& call) {
-      AnswerResponses(model_, limits_, &responses_, &call);
-    });
-    server->Add("GET", path + "/*", false, [this](HttpCall& call) {
-      AnswerStoredResponse(&responses_, &call);
-    });
-    server->Add("DELETE", path + "/*", false, [this](HttpCall& call) {
-      AnswerRemoveResponse(&responses_, &call);
-    });
-  }
-  server->Add("GET", "/slots", false,
-              [this](HttpCall& call) { AnswerSlots(model_, &call); });
-  server->Add("POST", "/slots/*", false, [this](HttpCall& call) {
-    AnswerSlotAction(model_, limits_, &call);
-  });
-  const auto ollama = [&](const char* method, const char* path,
-                          std::function<void(HttpCall&)> answer) {
-    server->Add(method, path, false, std::move(answer), OllamaError);
-  };
-  ollama("GET", "/api/version", [](HttpCall& call) {
-    call.Answer(json{{"version", kVersion}});
-  });
-  ollama("GET", "/api/tags",
-         [this](HttpCall& call) { call.Answer(OllamaTags(model_)); });
-  ollama("GET", "/api/ps",
-         [this](HttpCall& call) { call.Answer(OllamaRunning(model_)); });
-  ollama("POST", "/api/show",
-         [this](HttpCall& call) { AnswerOllamaShow(model_, &call); });
-  add("POST", "/tokenize", false, &Service::Tokenize);
-  add("POST", "/detokenize", false, &Service::Detokenize);
-  add("POST", "/apply-template", false, &Service::ApplyTemplate);
-  server->SetObserver([this](const std::string& route, int status) {
-    counters_.Count(route, status);
-  });
-}
-
-void Service::Health(HttpCall* call) const {
-  const std::string why = server_->refusal();
-  if (!why.empty()) return call->Answer(HttpError(503, why));
-  // Every request would be refused.
-  const absl::Status file = model_.engine().CheckFiles();
-  if (!file.ok())
-    return call->Answer(HttpError(503, std::string(file.message())));
-  call->Answer(json{{"status", "ok"}});
-}
-
-void Service::Models(HttpCall* call) const {
-  call->Answer(
-      json{{"object", "list"}, {"data", json::array({ModelJson(model_)})}});
-}
-
-void Service::Model(HttpCall* call) const {
-  if (call->rest != model_.id) {
-    ApiError error = HttpError(
-        404, absl::StrCat("there is no such model here, only ", model_.id));
+ApiError ModelError(const absl::Status& status) {
+  ApiError error = ToApiError(status);
+  if (error.status == 404) {
     error.param = "model";
     error.code = "model_not_found";
-    return call->Answer(error);
   }
-  call->Answer(ModelJson(model_));
+  return error;
 }
 
-SchedulerStats Service::Stats() const { return model_.scheduler->GetStats(); }
+// The model that a request names: in its body, or as ?model=. Empty: it names
+// none. Nothing when the body is no JSON, which is answered.
+absl::optional<std::string> ModelName(HttpCall* call) {
+  std::string name =
+      DecodePercent(call->Query("model")).value_or("no such name");
+  if (!name.empty() || call->body.empty()) return name;
+  const absl::optional<json> body = call->Json();
+  if (!body) return absl::nullopt;
+  if (!body->is_object()) return name;  // the route says what it wants
+  for (const char* field : {"model", "name"}) {
+    const auto it = body->find(field);
+    if (it != body->end() && it->is_string()) return it->get<std::string>();
+  }
+  return name;
+}
 
-void Service::Props(HttpCall* call) const {
-  const Plan& plan = model_.engine().plan();
+void AnswerProps(const ServedModel& model, HttpCall* call) {
+  const Plan& plan = model.engine().plan();
   const GenerationFields defaults;
   json suggested = json::object();
   for (const SuggestedField& field : SuggestedFields()) {
@@ -167,103 +102,165 @@ void Service::Props(HttpCall* call) const {
       suggested[std::string(field.name)] = it->second;
     }
   }
-  call->Answer(json{{"model", model_.id},
+  call->Answer(json{{"model", model.id},
                     {"architecture", plan.model.architecture},
                     {"parameters", plan.model.parameters},
                     {"context", plan.context()},
-                    {"capacity", model_.capacity()},
-                    {"slots", Stats().slots},
+                    {"capacity", model.capacity()},
+                    {"slots", model.scheduler->GetStats().slots},
                     {"sampling_order",
                      {"penalties", "top_k", "top_p", "min_p", "temperature"}},
                     {"repeat_window", defaults.sampling.repeat_window},
                     {"suggested_sampling", std::move(suggested)},
-                    {"chat_template", model_.chat_template->source()},
-                    {"bos_token", model_.tokenizer().bos()},
-                    {"eos_token", model_.tokenizer().eos()}});
+                    {"chat_template", model.chat_template->source()},
+                    {"bos_token", model.tokenizer().bos()},
+                    {"eos_token", model.tokenizer().eos()}});
 }
 
-void Service::Metrics(HttpCall* call) const {
+}  // namespace
+
+void Service::Ask(const Question& question, HttpCall* call) {
+  std::string name;
+  if (models_.by_name()) {
+    absl::optional<std::string> named = ModelName(call);
+    if (!named) return;
+    name = *std::move(named);
+  }
+  absl::StatusOr<std::shared_ptr<const ServedModel>> model =
+      models_.Get(name, [call] { return call->connection.PeerGone(); });
+  if (!model.ok()) return call->Answer(ModelError(model.status()));
+  call->kept = *model;
+  question(**model, call);
+}
+
+void Service::AddRoutes(HttpServer* server) {
+  server_ = server;
+  const auto add = [&](const char* method, const char* path, bool open,
+                       void (Service::*answer)(HttpCall*)) {
+    server->Add(method, path, open,
+                [this, answer](HttpCall& call) { (this->*answer)(&call); });
+  };
+  const auto ask = [&](const char* method, const std::string& path,
+                       Question question, ErrorForm error_form = ErrorJson) {
+    server->Add(
+        method, path, false,
+        [this, question = std::move(question)](HttpCall& call) {
+          Ask(question, &call);
+        },
+        error_form);
+  };
+  // What also goes by the owner's limits.
+  const auto within = [this](void (*answer)(const ServedModel&,
+                                            const ServiceLimits&, HttpCall*)) {
+    return [this, answer](const ServedModel& model, HttpCall* call) {
+      answer(model, limits_, call);
+    };
+  };
+  server->Add("GET", "/", true, [](HttpCall& call) {
+    call.response.set_header("Content-Security-Policy", ChatPagePolicy());
+    call.response.set_content(ChatPage(), "text/html; charset=utf-8");
+  });
+  add("GET", "/health", true, &Service::Health);
+  add("GET", "/metrics", false, &Service::Metrics);
+  for (const char* path : {"/v1/models", "/models"}) {
+    add("GET", path, false, &Service::Models);
+  }
+  for (const char* path : {"/v1/models/*", "/models/*"}) {
+    add("GET", path, false, &Service::Model);
+  }
+  for (const Generating& route : kGenerating) {
+    ask("POST", route.path, within(route.answer), route.error_form);
+  }
+  for (const std::string path : {"/v1/responses", "/responses"}) {
+    ask("POST", path, [this](const ServedModel& model, HttpCall* call) {
+      AnswerResponses(model, limits_, &responses_, call);
+    });
+    server->Add("GET", path + "/*", false, [this](HttpCall& call) {
+      AnswerStoredResponse(&responses_, &call);
+    });
+    server->Add("DELETE", path + "/*", false, [this](HttpCall& call) {
+      AnswerRemoveResponse(&responses_, &call);
+    });
+  }
+  ask("GET", "/slots", AnswerSlots);
+  ask("POST", "/slots/*", within(AnswerSlotAction));
+  const auto ollama = [&](const char* path,
+                          std::function<void(HttpCall&)> answer) {
+    server->Add("GET", path, false, std::move(answer), OllamaError);
+  };
+  ollama("/api/version", [](HttpCall& call) {
+    call.Answer(json{{"version", kVersion}});
+  });
+  ollama("/api/tags",
+         [this](HttpCall& call) { call.Answer(OllamaTags(models_.List())); });
+  ollama("/api/ps", [this](HttpCall& call) {
+    call.Answer(OllamaRunning(models_.List()));
+  });
+  server->Add(
+      "POST", "/api/show", false,
+      [this](HttpCall& call) {
+        const absl::optional<std::string> name = ModelName(&call);
+        if (!name) return;
+        if (!models_.Has(*name)) {
+          return call.Answer(
+              HttpError(404, absl::StrCat("model '", *name, "' not found")));
+        }
+        Ask(AnswerOllamaShow, &call);
+      },
+      OllamaError);
+  ask("GET", "/props", AnswerProps);
+  ask("POST", "/tokenize", AnswerTokenize);
+  ask("POST", "/detokenize", within(AnswerDetokenize));
+  ask("POST", "/apply-template", AnswerApplyTemplate);
+  server->SetObserver([this](const std::string& route, int status) {
+    counters_.Count(route, status);
+  });
+}
+
+void Service::Health(HttpCall* call) {
+  const std::string why = server_->refusal();
+  if (!why.empty()) return call->Answer(HttpError(503, why));
+  json models = json::object();
+  for (const ModelSet::Info& model : models_.List()) {
+    // Every request would be refused.
+    if (!model.files.ok()) {
+      return call->Answer(HttpError(503, std::string(model.files.message())));
+    }
+    models[model.source.id] = std::string(Name(model.state));
+  }
+  call->Answer(json{{"status", "ok"}, {"models", std::move(models)}});
+}
+
+void Service::Models(HttpCall* call) {
+  json list = json::array();
+  for (const ModelSet::Info& model : models_.List()) {
+    list.push_back(ModelJson(model));
+  }
+  call->Answer(json{{"object", "list"}, {"data", std::move(list)}});
+}
+
+void Service::Model(HttpCall* call) {
+  for (const ModelSet::Info& model : models_.List()) {
+    if (model.source.Answers(call->rest)) return call->Answer(ModelJson(model));
+  }
+  call->Answer(ModelError(models_.Unknown(call->rest)));
+}
+
+void Service::Metrics(HttpCall* call) {
   call->response.set_content(
-      absl::StrCat(SchedulerMetrics(Stats()), counters_.Text(),
+      absl::StrCat(SchedulerMetrics(models_.Stats()), counters_.Text(),
+                   Metric("weft_models_ready", "Models that are loaded.",
+                          "gauge", models_.ready()),
+                   Metric("weft_model_loads_total", "Models loaded.", "counter",
+                          models_.loads()),
+                   Metric("weft_model_unloads_total",
+                          "Models unloaded, since others were asked for.",
+                          "counter", models_.unloads()),
                    Metric("weft_http_connections", "Connections that are open.",
                           "gauge", server_->connections()),
                    Metric("process_resident_memory_bytes", "Memory in use.",
                           "gauge", static_cast<double>(ResidentBytes()))),
       "text/plain; version=0.0.4; charset=utf-8");
-}
-
-void Service::Tokenize(HttpCall* call) const {
-  absl::StatusOr<TokenizeRequest> request = ParseTokenizeRequest(call->body);
-  if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  const Tokenizer& tokenizer = model_.tokenizer();
-  EncodeOptions options = WhileClientIsThere(call);
-  options.add_special = request->add_special;
-  options.parse_special = request->parse_special;
-  absl::StatusOr<std::vector<int32_t>> ids =
-      tokenizer.Encode(request->content, options);
-  if (!ids.ok()) return call->Answer(ToApiError(ids.status()));
-  // Some thirty bytes a token: written as they are made.
-  call->AnswerJson([&tokenizer, ids = *std::move(ids),
-                    with_pieces = request->with_pieces](JsonStream* answer) {
-    answer->Open('{');
-    answer->Key("tokens");
-    answer->Open('[');
-    for (const int32_t id : ids) {
-      if (answer->broken()) return;
-      answer->Raw(
-          with_pieces
-              ? absl::StrCat("{\"id\":", id, ",\"piece\":",
-                             JsonText(std::string(tokenizer.TokenToBytes(id))),
-                             "}")
-              : absl::StrCat(id));
-    }
-    answer->Close();
-    answer->Close();
-  });
-}
-
-void Service::Detokenize(HttpCall* call) const {
-  absl::StatusOr<DetokenizeRequest> request =
-      ParseDetokenizeRequest(call->body);
-  if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  const Tokenizer& tokenizer = model_.tokenizer();
-  int64_t bytes = 0;
-  for (const int32_t id : request->tokens) {
-    if (!tokenizer.InRange(id)) continue;  // Decode tells it
-    bytes += static_cast<int64_t>(tokenizer.TokenToBytes(id).size());
-  }
-  if (bytes > limits_.answer_bytes) {
-    return call->Answer(ToApiError(FieldError(
-        "tokens",
-        absl::StrCat("are ", bytes, " bytes of text: at most ",
-                     limits_.answer_bytes, " (--max-answer-bytes)"))));
-  }
-  absl::StatusOr<std::string> text = tokenizer.Decode(request->tokens, {});
-  if (!text.ok()) {
-    return call->Answer(
-        ToApiError(FieldError("tokens", text.status().message())));
-  }
-  call->AnswerJson([text = *std::move(text)](JsonStream* answer) {
-    answer->Open('{');
-    answer->Key("content");
-    answer->Text(text);
-    answer->Close();
-  });
-}
-
-void Service::ApplyTemplate(HttpCall* call) const {
-  absl::StatusOr<ChatCompletionRequest> request =
-      ParseTemplateRequest(call->body);
-  if (!request.ok()) return call->Answer(ToApiError(request.status()));
-  absl::StatusOr<std::vector<TextSegment>> segments =
-      RenderChat(model_, *request);
-  if (!segments.ok()) return call->Answer(ToApiError(segments.status()));
-  call->AnswerJson([prompt = JoinSegments(*segments)](JsonStream* answer) {
-    answer->Open('{');
-    answer->Key("prompt");
-    answer->Text(prompt);
-    answer->Close();
-  });
 }
 
 }  // namespace weft

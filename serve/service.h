@@ -1,12 +1,12 @@
 // What the server answers: every route.
 #pragma once
 
-#include <string>
+#include <functional>
 
 #include "serve/http_server.h"
 #include "serve/metrics.h"
+#include "serve/model_set.h"
 #include "serve/response_store.h"
-#include "serve/served_model.h"
 
 namespace weft {
 
@@ -17,23 +17,23 @@ class Service {
   // Before the server serves; both must live as long as it does.
   void AddRoutes(HttpServer* server);
 
-  // Before the server lets requests through (HttpServer::SetRefusal).
-  void SetModel(ServedModel model) { model_ = std::move(model); }
-  const ServedModel& model() const { return model_; }
+  // To be filled before the server lets requests through
+  // (HttpServer::SetRefusal).
+  ModelSet& models() { return models_; }
 
  private:
-  void Health(HttpCall* call) const;
-  void Models(HttpCall* call) const;
-  void Model(HttpCall* call) const;
-  void Props(HttpCall* call) const;
-  void Metrics(HttpCall* call) const;
-  void Tokenize(HttpCall* call) const;
-  void Detokenize(HttpCall* call) const;
-  void ApplyTemplate(HttpCall* call) const;
-  SchedulerStats Stats() const;
+  // What a request asks of the model that it names.
+  using Question =
+      std::function<void(const ServedModel& model, HttpCall* call)>;
+
+  void Ask(const Question& question, HttpCall* call);
+  void Health(HttpCall* call);
+  void Models(HttpCall* call);
+  void Model(HttpCall* call);
+  void Metrics(HttpCall* call);
 
   const ServiceLimits limits_;
-  ServedModel model_;
+  ModelSet models_;
   HttpServer* server_ = nullptr;
   HttpCounters counters_;
   ResponseStore responses_;

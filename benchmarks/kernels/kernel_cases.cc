@@ -179,6 +179,10 @@ constexpr Template kTemplates[] = {
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = rms_norm(%x, $w) eps=1e-05 f32[T,$D]"},
     {"plain", kX, "%1 = rms_norm(%x) eps=1e-05 f32[T,$D]"},
+    {"",
+     "$w = weight f32[$E]\n%x = input x f32[T,$Q]\n"
+     "%gate = input gate f32[T,$Q]\n",
+     "%1 = rms_norm_gate(%x, $w, %gate) eps=1e-05 heads=$H f32[T,$Q]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",
      "%1 = layer_norm(%x, $w, $w) eps=1e-05 f32[T,$D]"},
     {"", "$w = weight f32[$D]\n%x = input x f32[T,$D]\n",

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -109,6 +111,43 @@ void GiveInsteadOfLogits(ModelBuilder& m) {
   m.graph().EraseDead();
 }
 
+// The number of the block that a tensor is of, and the rest of its name.
+std::optional<int64_t> BlockOf(absl::string_view* name) {
+  int64_t block;
+  const size_t dot = name->find('.', 4);
+  if (!absl::StartsWith(*name, "blk.") || dot == name->npos ||
+      !absl::SimpleAtoi(name->substr(4, dot - 4), &block)) {
+    return std::nullopt;
+  }
+  name->remove_prefix(dot + 1);
+  return block;
+}
+
+// The blocks that predict further tokens are those that the metadata counts.
+// With another number blocks of the model would be left out. A file may lack
+// them altogether.
+absl::Status CheckNextTokenBlocks(const GgufFile& file,
+                                  const ModelConfig& config) {
+  std::map<int64_t, bool> predicts;
+  for (const GgufTensor& tensor : file.tensors()) {
+    absl::string_view name = tensor.name;
+    const std::optional<int64_t> block = BlockOf(&name);
+    if (!block.has_value()) continue;
+    predicts[*block] |= absl::StartsWith(name, "nextn.");
+  }
+  for (const auto& [block, does] : predicts) {
+    if (does == (block >= config.block_count)) continue;
+    if (block >= config.block_count + config.next_token_blocks) break;
+    return file.BadValue(
+        absl::StrCat(config.architecture, ".", kNextTokenBlocks),
+        absl::StrCat(config.next_token_blocks),
+        absl::StrCat("the number of blocks with tensors of that kind: block ",
+                     block, does ? " has" : " has no", " 'blk.", block,
+                     ".nextn.*'"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Span<const Architecture* const> AllArchitectures() {
@@ -140,6 +179,13 @@ ModelBuilder::ModelBuilder(TensorSource* tensors, const ModelConfig& config,
 
 void ModelBuilder::Fail(absl::Status status) {
   if (error_.ok()) error_ = std::move(status);
+}
+
+void ModelBuilder::RefuseKey(absl::string_view key, int64_t found,
+                             absl::string_view expected) {
+  Fail(absl::InvalidArgumentError(absl::StrCat(
+      "bad metadata: ", config.architecture, ".", key, " is ", found,
+      ", expected ", expected, ": use a file that was converted anew")));
 }
 
 ValueId ModelBuilder::AddMatrix(const std::string& name,
@@ -563,6 +609,11 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   graph.name = name;
   graph.bounds = {options.tokens, options.tokens, context};
   WeightReader tensors(file);
+  const auto& handled = architecture->traits.handled_keys;
+  if (std::find(handled.begin(), handled.end(), kNextTokenBlocks) !=
+      handled.end()) {
+    WEFT_RETURN_IF_ERROR(CheckNextTokenBlocks(file, config));
+  }
   for (int64_t i = 0; i < config.next_token_blocks; ++i) {
     tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
   }

@@ -138,6 +138,9 @@ class ModelBuilder : public GraphBuilder {
   bool ok() const { return error_.ok() && status().ok(); }
   // What is wrong with the model; the first is what Finish returns.
   void Fail(absl::Status status);
+  // The same: the number of a key, without the architecture's prefix.
+  void RefuseKey(absl::string_view key, int64_t found,
+                 absl::string_view expected);
   // First error of building or of reading weights, or a tensor nobody used.
   absl::Status Finish();
 

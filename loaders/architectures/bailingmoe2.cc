@@ -12,8 +12,7 @@ namespace {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  ExpertOptions experts = ExpertsOf(c);
-  experts.least_sum = 1e-20;
+  const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -28,12 +27,14 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 }  // namespace
 
-const Architecture kBailingMoe2 = {"bailingmoe2",
-                                   ExpertTraits({kNextTokenBlocks}), Build};
+const Architecture kBailingMoe2 = {
+    "bailingmoe2",
+    ExpertTraits(Gating::kSigmoid, /*normalize=*/true, {kNextTokenBlocks}),
+    Build};
 
 }  // namespace weft

@@ -17,7 +17,7 @@ void Build(ModelBuilder& m) {
   ValueId x = EncoderInput(m, /*positions=*/true);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const ValueId attended = CachedAttention(
-        m, block, EncoderHeads(m, block, x), DefaultAttention(c));
+        m, block, SeparateHeads(m, block, x), DefaultAttention(c));
     x = PostNormBlock(m, block, x, attended,
                       [&](ValueId y) { return GeluFeedForward(m, block, y); });
   }

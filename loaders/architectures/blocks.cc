@@ -5,6 +5,42 @@
 #include "absl/strings/str_cat.h"
 
 namespace weft {
+namespace {
+
+Heads HeadsByThree(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const int64_t d = c.embedding_length;
+  Heads heads;
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t keys = b.head_count_kv * b.key_length;
+  const int64_t values = b.head_count_kv * b.value_length;
+  heads.q = m.Linear(blk + "attn_q", x, b.head_count * b.key_length, d, bias);
+  heads.k = m.Linear(blk + "attn_k", x, keys, d, bias);
+  heads.v = m.Linear(blk + "attn_v", x, values, d, bias);
+  return heads;
+}
+
+Heads HeadsByOne(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
+  const ModelConfig& c = m.config;
+  const std::string blk = BlockPrefix(block);
+  const ModelConfig::PerBlock& b = c.Block(block);
+  const int64_t q = b.head_count * b.key_length;
+  const int64_t k = b.head_count_kv * b.key_length;
+  const int64_t v = b.head_count_kv * b.value_length;
+  const ValueId all =
+      m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
+  Heads heads;
+  m.Name(blk + "attn_q");
+  heads.q = m.Slice(all, 0, q);
+  m.Name(blk + "attn_k");
+  heads.k = m.Slice(all, q, k);
+  m.Name(blk + "attn_v");
+  heads.v = m.Slice(all, q + k, v);
+  return heads;
+}
+
+}  // namespace
 
 std::string BlockPrefix(int64_t block) {
   return absl::StrCat("blk.", block, ".");
@@ -33,36 +69,15 @@ ValueId LayerNorm(ModelBuilder& m, const std::string& name, ValueId x,
 }
 
 Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
-  const ModelConfig& c = m.config;
-  const std::string blk = BlockPrefix(block);
-  const int64_t d = c.embedding_length;
-  Heads heads;
-  const ModelConfig::PerBlock& b = c.Block(block);
-  const int64_t keys = b.head_count_kv * b.key_length;
-  const int64_t values = b.head_count_kv * b.value_length;
-  heads.q = m.Linear(blk + "attn_q", x, b.head_count * b.key_length, d, bias);
-  heads.k = m.Linear(blk + "attn_k", x, keys, d, bias);
-  heads.v = m.Linear(blk + "attn_v", x, values, d, bias);
-  return heads;
+  return m.HasTensor(BlockPrefix(block) + "attn_qkv.weight")
+             ? HeadsByOne(m, block, x, bias)
+             : HeadsByThree(m, block, x, bias);
 }
 
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x, Bias bias) {
-  const ModelConfig& c = m.config;
-  const std::string blk = BlockPrefix(block);
-  const ModelConfig::PerBlock& b = c.Block(block);
-  const int64_t q = b.head_count * b.key_length;
-  const int64_t k = b.head_count_kv * b.key_length;
-  const int64_t v = b.head_count_kv * b.value_length;
-  const ValueId all =
-      m.Linear(blk + "attn_qkv", x, q + k + v, c.embedding_length, bias);
-  Heads heads;
-  m.Name(blk + "attn_q");
-  heads.q = m.Slice(all, 0, q);
-  m.Name(blk + "attn_k");
-  heads.k = m.Slice(all, q, k);
-  m.Name(blk + "attn_v");
-  heads.v = m.Slice(all, q + k, v);
-  return heads;
+  return m.HasTensor(BlockPrefix(block) + "attn_q.weight")
+             ? HeadsByThree(m, block, x, bias)
+             : HeadsByOne(m, block, x, bias);
 }
 
 Heads NormHeads(ModelBuilder& m, int64_t block, Heads heads) {
@@ -100,8 +115,11 @@ ValueId LongRopeFactors(ModelBuilder& m) {
   constexpr char kShort[] = "rope_factors_short.weight";
   ValueId for_long = m.OptionalRopeFactors(kLong);
   ValueId for_short = m.OptionalRopeFactors(kShort);
-  // Both or none: without its own, a context would get another model's result.
-  if (c.longrope || for_long != kNone || for_short != kNone) {
+  // Files need not name this kind of stretching. Both or none: without its own,
+  // a context would get another model's result.
+  const bool unnamed = !c.says_rope_scaling && c.original_context_length > 0 &&
+                       c.original_context_length < c.trained_context_length;
+  if (c.longrope || unnamed || for_long != kNone || for_short != kNone) {
     for_long = m.RopeFactors(kLong);
     for_short = m.RopeFactors(kShort);
   }
@@ -228,14 +246,14 @@ ValueId OutputRows(ModelBuilder& m, ValueId x) {
   return m.TakeRows(x, m.output_rows);
 }
 
-ValueId Logits(ModelBuilder& m, ValueId x) {
+ValueId Logits(ModelBuilder& m, ValueId x, Tied tied) {
   const ModelConfig& c = m.config;
   m.hidden = x;
-  ValueId output =
-      m.OptionalMatrix("output", c.vocabulary_size, c.embedding_length);
-  if (output == kNone) {
-    output = m.Matrix("token_embd", c.vocabulary_size, c.embedding_length);
-  }
+  const int64_t rows = c.vocabulary_size, columns = c.embedding_length;
+  ValueId output = tied == Tied::kNever
+                       ? m.Matrix("output", rows, columns)
+                       : m.OptionalMatrix("output", rows, columns);
+  if (output == kNone) output = m.Matrix("token_embd", rows, columns);
   m.Name("output");
   return m.Matmul(x, output);
 }

@@ -29,10 +29,11 @@ struct Heads {
   ValueId sinks = kNone;  // of softmax, one for each head of q; kNone: none
 };
 
-// By attn_q, attn_k and attn_v, with biases as `bias` says.
+// By attn_q, attn_k and attn_v, with biases as `bias` says; or by one product,
+// attn_qkv: q, k and v are slices of its rows. Converters join or split them as
+// they like, so either takes the other form where the file has that.
 Heads SeparateHeads(ModelBuilder& m, int64_t block, ValueId x,
                     Bias bias = Bias::kOptional);
-// By one product, attn_qkv: q, k and v are slices of its rows.
 Heads JoinedHeads(ModelBuilder& m, int64_t block, ValueId x,
                   Bias bias = Bias::kOptional);
 
@@ -99,8 +100,9 @@ ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
 
 // The rows whose logits are wanted.
 ValueId OutputRows(ModelBuilder& m, ValueId x);
-// Logits of normalised rows: by output.weight, or the embedding where the file
-// has none.
-ValueId Logits(ModelBuilder& m, ValueId x);
+// Logits of normalised rows: by output.weight, or where the file has none by
+// the embedding, in families of which any published model has it so.
+enum class Tied { kMaybe, kNever };
+ValueId Logits(ModelBuilder& m, ValueId x, Tied tied = Tied::kMaybe);
 
 }  // namespace weft

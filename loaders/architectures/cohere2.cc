@@ -40,8 +40,9 @@ ModelTraits Traits() {
   traits.norm = ModelTraits::Norm::kLayer;
   traits.handled_keys = {"attention.sliding_window"};
   traits.default_window = [](const ModelConfig&) { return kPublishedWindow; };
+  traits.needs_window = true;
   traits.window_period = 4;
-  traits.keys = {{kLogitScale, 0, 1e6, kPublishedLogitScale}};
+  traits.keys = {{kLogitScale, 1e-6, 1e6, kPublishedLogitScale}};
   return traits;
 }
 

@@ -13,10 +13,27 @@
 namespace weft {
 namespace {
 
+// Where files do not say it, the choice has a bias in those of V3's form alone:
+// sigmoids there, whose weights sum to 1. V2 has a softmax, and knows a group
+// by its best expert.
+ExpertOptions Router(const ModelBuilder& m) {
+  const ModelConfig& c = m.config;
+  ExpertOptions experts = ExpertsOf(c);
+  if (c.expert_gating == Gating::kUnset &&
+      m.HasTensor(BlockPrefix(c.leading_dense_block_count) +
+                  "exp_probs_b.bias")) {
+    experts.score = ExpertOptions::Score::kSigmoid;
+  }
+  const bool softmax = experts.score == ExpertOptions::Score::kSoftmax;
+  experts.normalize = c.expert_weights_norm.value_or(!softmax);
+  if (softmax) experts.group_best = 1;
+  return experts;
+}
+
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const LatentAttentionOptions attention = LatentAttentionOf(m);
-  const ExpertOptions experts = ExpertsOf(c);
+  const ExpertOptions experts = Router(m);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -33,7 +50,8 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits({kNextTokenBlocks});
+  ModelTraits traits = ExpertTraits(Gating::kUnset, /*normalize=*/std::nullopt,
+                                    {kNextTokenBlocks});
   traits.keys = LatentKeys();
   traits.yarn_scales_scores = true;
   return traits;

@@ -25,11 +25,12 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 }  // namespace
 
-const Architecture kDots1 = {"dots1", ExpertTraits(), Build};
+const Architecture kDots1 = {
+    "dots1", ExpertTraits(Gating::kSigmoid, /*normalize=*/true), Build};
 
 }  // namespace weft

@@ -32,12 +32,6 @@ ValueId EncoderInput(ModelBuilder& m, bool positions) {
   return LayerNorm(m, "token_embd_norm", x);
 }
 
-Heads EncoderHeads(ModelBuilder& m, int64_t block, ValueId x) {
-  return m.HasTensor(BlockPrefix(block) + "attn_qkv.weight")
-             ? JoinedHeads(m, block, x)
-             : SeparateHeads(m, block, x);
-}
-
 ValueId PostNormBlock(ModelBuilder& m, int64_t block, ValueId x,
                       ValueId attended,
                       const std::function<ValueId(ValueId)>& feed_forward) {
@@ -89,7 +83,7 @@ void BuildRotatedBert(ModelBuilder& m, FeedForward feed_forward) {
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   ValueId x = EncoderInput(m, /*positions=*/false);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const Heads heads = RotateHeads(m, block, EncoderHeads(m, block, x), rope);
+    const Heads heads = RotateHeads(m, block, SeparateHeads(m, block, x), rope);
     const ValueId attended =
         CachedAttention(m, block, heads, DefaultAttention(c));
     x = PostNormBlock(m, block, x, attended,

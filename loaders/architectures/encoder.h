@@ -23,9 +23,6 @@ ModelTraits EncoderTraits();
 // if `positions`.
 ValueId EncoderInput(ModelBuilder& m, bool positions);
 
-// By attn_qkv where the file has it, else by attn_q, attn_k and attn_v.
-Heads EncoderHeads(ModelBuilder& m, int64_t block, ValueId x);
-
 // The block's result: y = LN(attended + x; attn_output_norm), and
 // LN(feed_forward(y) + y; layer_output_norm).
 ValueId PostNormBlock(ModelBuilder& m, int64_t block, ValueId x,

@@ -11,7 +11,6 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
   experts.least_sum = 1e-12;
 
   ValueId x = EmbedTokens(m);
@@ -30,14 +29,10 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits MixtureTraits() {
-  ModelTraits traits = ExpertTraits();
-  return traits;
-}
-
 }  // namespace
 
 const Architecture kErnie45 = {"ernie4_5", ModelTraits(), Build};
-const Architecture kErnie45Moe = {"ernie4_5-moe", MixtureTraits(), Build};
+const Architecture kErnie45Moe = {
+    "ernie4_5-moe", ExpertTraits(Gating::kSoftmax, /*normalize=*/true), Build};
 
 }  // namespace weft

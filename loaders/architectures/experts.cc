@@ -1,6 +1,7 @@
 #include "loaders/architectures/experts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -32,8 +33,10 @@ Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
     choice.group_best = std::min(o.group_best, c.expert_count / o.groups);
   }
   if (o.score == Score::kSparseMixer) choice.margin = kMixerMargin;
-  const ValueId bias =
-      m.OptionalVector(block + "exp_probs_b.bias", {c.expert_count});
+  const std::string bias_name = block + "exp_probs_b.bias";
+  const ValueId bias = o.choice_bias == Bias::kRequired
+                           ? m.Vector(bias_name, {c.expert_count})
+                           : m.OptionalVector(bias_name, {c.expert_count});
   ValueId scores = logits;
   if (o.score == Score::kSoftmax) scores = m.Softmax(logits);
   if (o.score == Score::kSigmoid) scores = m.Sigmoid(logits);
@@ -57,10 +60,12 @@ Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
 }
 
 ExpertWeights WeightsOf(ModelBuilder& m, const std::string& name, int64_t rows,
-                        int64_t columns) {
+                        int64_t columns, Bias bias) {
   const int64_t n = m.config.expert_count;
   return {m.ExpertMatrix(name, n, rows, columns),
-          m.OptionalVector(name + ".bias", {rows, n})};
+          bias == Bias::kRequired
+              ? m.Vector(name + ".bias", {rows, n})
+              : m.OptionalVector(name + ".bias", {rows, n})};
 }
 
 // Half of the rows of each expert.
@@ -87,13 +92,13 @@ ValueId Product(ModelBuilder& m, const std::string& name, ValueId x,
 ExpertOptions ExpertsOf(const ModelConfig& config) {
   ExpertOptions options;
   switch (config.expert_gating) {
-    case ModelConfig::Gating::kUnset:
-    case ModelConfig::Gating::kSoftmax:
+    case Gating::kUnset:
+    case Gating::kSoftmax:
       break;
-    case ModelConfig::Gating::kSigmoid:
+    case Gating::kSigmoid:
       options.score = Score::kSigmoid;
       break;
-    case ModelConfig::Gating::kSoftmaxOfChosen:
+    case Gating::kSoftmaxOfChosen:
       options.score = Score::kSoftmaxOfChosen;
       break;
   }
@@ -108,19 +113,23 @@ ExpertOptions ExpertsOf(const ModelConfig& config) {
   return options;
 }
 
-std::vector<absl::string_view> ExpertKeys() {
-  return {"expert_count",
-          "expert_gating_func",
-          "expert_group_count",
-          "expert_weights_scale",
-          "interleave_moe_layer_step",
-          "leading_dense_block_count"};
+void HandleExperts(ModelTraits* traits, Gating gating,
+                   std::optional<bool> normalize) {
+  for (const char* key :
+       {"expert_count", "expert_gating_func", "expert_group_count",
+        "expert_weights_scale", "interleave_moe_layer_step",
+        "leading_dense_block_count"}) {
+    traits->handled_keys.push_back(key);
+  }
+  traits->default_gating = gating;
+  traits->default_weights_norm = normalize;
 }
 
-ModelTraits ExpertTraits(std::vector<absl::string_view> more) {
+ModelTraits ExpertTraits(Gating gating, std::optional<bool> normalize,
+                         std::vector<absl::string_view> more) {
   ModelTraits traits;
-  traits.handled_keys = ExpertKeys();
-  for (absl::string_view key : more) traits.handled_keys.push_back(key);
+  traits.handled_keys = std::move(more);
+  HandleExperts(&traits, gating, normalize);
   return traits;
 }
 
@@ -128,7 +137,7 @@ Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
                       const ExpertOptions& options) {
   const ValueId logits =
       m.Linear(block + "ffn_gate_inp", x, m.config.expert_count,
-               m.config.embedding_length);
+               m.config.embedding_length, options.biases);
   m.Name(block + "ffn_router");
   return ChooseExperts(m, block, logits, options);
 }
@@ -158,14 +167,15 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
   ExpertWeights gate, up;
   const std::string both_name = block + "ffn_gate_up_exps";
   if (m.HasTensor(both_name + ".weight")) {
-    const ExpertWeights both = WeightsOf(m, both_name, 2 * f, d);
+    const ExpertWeights both =
+        WeightsOf(m, both_name, 2 * f, d, options.biases);
     gate = HalfOf(m, gate_name, both, f, 0);
     up = HalfOf(m, up_name, both, f, f);
   } else {
-    gate = WeightsOf(m, gate_name, f, d);
-    up = WeightsOf(m, up_name, f, d);
+    gate = WeightsOf(m, gate_name, f, d, options.biases);
+    up = WeightsOf(m, up_name, f, d, options.biases);
   }
-  const ExpertWeights down = WeightsOf(m, down_name, d, f);
+  const ExpertWeights down = WeightsOf(m, down_name, d, f, options.biases);
   const ValueId gate_y = Product(m, gate_name, x, gate, chosen.ids);
   const ValueId up_y = Product(m, up_name, x, up, chosen.ids);
   m.Name(block + "ffn_act_exps");

@@ -2,10 +2,10 @@
 // one set of products for all families.
 //
 //   ExpertOptions options = ExpertsOf(m.config);       what the file says
-//   options.score = ExpertOptions::Score::kSigmoid;    what the family knows
+//   options.activation = Activation::kGeluTanh;        what the family knows
 //   x = FeedForwardOrExperts(m, block, x, options);
 //
-// with ExpertTraits(), so that the keys of routers are read
+// with ExpertTraits, so that the keys of routers are read
 // (ModelConfig::expert_gating and so on) rather than refused. A family
 // that is put together otherwise (a norm between the parts, one input for the
 // router and another for the experts) calls Experts and SharedExperts itself.
@@ -18,6 +18,7 @@
 // them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,9 @@ struct ExpertOptions {
   };
   Score score = Score::kSoftmax;
   // Whether the weights of the chosen are divided by their sum, or by
-  // least_sum where that is more.
+  // least_sum where that is more: sigmoids may all be 0 (DeepSeek-V3's number).
   bool normalize = false;
-  double least_sum = 0;
+  double least_sum = 1e-20;
   double weights_scale = 1;  // and then times this
   // Of so many groups of experts, those `groups_used` are chosen from whose
   // group_best best experts have the largest sums of scores.
@@ -54,16 +55,23 @@ struct ExpertOptions {
   int64_t shared_width = 0;
   // What the router sees; kNone: what the experts see.
   ValueId router_input = kNone;
+  // Of the choice (exp_probs_b), and of router and experts.
+  Bias choice_bias = Bias::kOptional;
+  Bias biases = Bias::kOptional;
 };
 
-// What the file's keys say; score is kSoftmax where they say nothing. The width
-// of shared experts is that of all together.
+// What the file's keys say, and the traits where they say nothing. The width of
+// shared experts is that of all together.
 ExpertOptions ExpertsOf(const ModelConfig& config);
 
-// The keys behind that, and behind ModelConfig::HasExperts.
-std::vector<absl::string_view> ExpertKeys();
+// Makes a family obey the keys behind that, and behind ModelConfig::HasExperts.
+// Where files leave out how scores become weights, and whether these are made
+// to sum to 1, it is as given; unset: the builder knows.
+void HandleExperts(ModelTraits* traits, Gating gating,
+                   std::optional<bool> normalize);
 // Of a family that obeys them, and these.
-ModelTraits ExpertTraits(std::vector<absl::string_view> more = {});
+ModelTraits ExpertTraits(Gating gating, std::optional<bool> normalize,
+                         std::vector<absl::string_view> more = {});
 
 // Which experts each row of x goes to, for families whose experts are
 // otherwise: ffn_gate_inp and exp_probs_b.

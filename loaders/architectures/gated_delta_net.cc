@@ -113,8 +113,7 @@ ModelTraits DeltaNetTraits() {
 ValueId ExpertsAndGatedOne(ModelBuilder& m, int64_t block, ValueId x) {
   const ModelConfig& c = m.config;
   const std::string blk = BlockPrefix(block);
-  ExpertOptions options = ExpertsOf(c);
-  options.normalize = true;
+  const ExpertOptions options = ExpertsOf(c);
   const ValueId chosen = Experts(m, blk, x, options);
   const int64_t width =
       options.shared_width > 0 ? options.shared_width : c.feed_forward_length;
@@ -125,7 +124,7 @@ ValueId ExpertsAndGatedOne(ModelBuilder& m, int64_t block, ValueId x) {
 }
 
 ModelTraits WithExperts(ModelTraits traits) {
-  for (absl::string_view key : ExpertKeys()) traits.handled_keys.push_back(key);
+  HandleExperts(&traits, Gating::kSoftmax, /*normalize=*/true);
   traits.experts_share_length = true;
   return traits;
 }

@@ -52,6 +52,7 @@ ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"attention.sliding_window"};
   traits.default_window = [](const ModelConfig&) { return kPublishedWindow; };
+  traits.needs_window = true;
   traits.window_period = 2;
   traits.keys = {{kScoreCap, 0, 1e6, 50}, {kLogitCap, 0, 1e6, 30}};
   return traits;

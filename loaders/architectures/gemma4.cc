@@ -19,6 +19,7 @@
 // two, and behind their sum.
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
@@ -123,10 +124,9 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
   if (c.expert_count == 0) return fed;
   const ValueId scale = m.Vector(blk + "ffn_gate_inp.scale", {d});
   m.Name(blk + "ffn_gate_inp_norm");
-  ExpertOptions options;
+  ExpertOptions options = ExpertsOf(c);
   options.router_input =
       m.Scale(m.RmsNorm(x, scale, AsWritten(c.norm_epsilon)), 1 / std::sqrt(d));
-  options.normalize = true;
   options.activation = Activation::kGeluTanh;
   const ValueId chosen =
       Experts(m, blk, RmsNorm(m, blk + "pre_ffw_norm_2", x), options);
@@ -138,11 +138,16 @@ ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions global = m.RopeOf(RopeStyle::kHalves);
-  global.factors = m.OptionalRopeFactors("rope_freqs.weight");
+  // Which part of a head turns is in them.
+  global.factors = m.RopeFactors("rope_freqs.weight");
   RopeOptions local = m.UnscaledRopeOf(RopeStyle::kHalves);
   local.base = c.Number(kLocalBase);
   AttentionOptions attention;
   const int64_t own_blocks = c.block_count - Count(c, kSharing);
+  if (own_blocks < 1) {
+    return m.RefuseKey(kSharing, Count(c, kSharing),
+                       absl::StrCat("0 to ", c.block_count - 1));
+  }
   Cache last[2] = {{kNone, kNone}, {kNone, kNone}};  // by kind of block
   const bool values_are_keys = ValuesAreKeys(m);
 
@@ -166,9 +171,15 @@ void Build(ModelBuilder& m) {
     q = NormByHead(m, blk + "attn_q_norm", q, b.head_count, b.key_length);
     m.Name(blk + "rope_q");
     q = m.Rope(q, m.positions, rope);
-    if (block < own_blocks || last[slides].keys == kNone) {
+    if (block < own_blocks) {
       last[slides] =
           OwnCache(m, block, normed, rope, !slides && values_are_keys);
+    } else if (last[slides].keys == kNone) {
+      return m.RefuseKey(
+          kSharing, Count(c, kSharing),
+          absl::StrCat("so few that block ", block, " can share the keys of ",
+                       "an earlier one ", slides ? "with" : "without",
+                       " a window"));
     } else {
       IgnoreOwnCache(m, block);
     }
@@ -191,6 +202,9 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"attention.sliding_window", "expert_count"};
+  traits.default_weights_norm = true;
+  traits.needs_window = true;
+  traits.window_period = ModelTraits::kFileSays;
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
   traits.keys = {{kLogitCap, 0, 1e6, 30},

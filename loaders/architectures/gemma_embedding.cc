@@ -36,6 +36,7 @@ ModelTraits Traits() {
   traits.default_epsilon = 1e-6;
   traits.default_freq_base = 1e6;
   traits.handled_keys.push_back("attention.sliding_window");
+  traits.needs_window = true;
   traits.window_period = 6;
   traits.window_to_both_sides = true;
   constexpr double kMost = 1 << 24;

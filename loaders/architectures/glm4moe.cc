@@ -14,10 +14,7 @@ void Build(ModelBuilder& m) {
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   const bool norms_heads = m.HasTensor("blk.0.attn_q_norm.weight");
   ExpertOptions experts = ExpertsOf(c);
-  experts.score = c.expert_gating == ModelConfig::Gating::kSoftmax
-                      ? ExpertOptions::Score::kSoftmax
-                      : ExpertOptions::Score::kSigmoid;
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  experts.choice_bias = Bias::kRequired;
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -33,12 +30,14 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 }  // namespace
 
-const Architecture kGlm4Moe = {"glm4moe", ExpertTraits({kNextTokenBlocks}),
-                               Build};
+const Architecture kGlm4Moe = {
+    "glm4moe",
+    ExpertTraits(Gating::kSigmoid, /*normalize=*/true, {kNextTokenBlocks}),
+    Build};
 
 }  // namespace weft

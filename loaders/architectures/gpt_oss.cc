@@ -10,12 +10,14 @@
 namespace weft {
 namespace {
 
+constexpr int64_t kPublishedWindow = 128;
+
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   AttentionOptions attention = DefaultAttention(c);
   ExpertOptions experts = ExpertsOf(c);
-  experts.score = ExpertOptions::Score::kSoftmaxOfChosen;
+  experts.biases = Bias::kRequired;
   experts.activation = Activation::kClamped;
 
   ValueId x = EmbedTokens(m);
@@ -36,11 +38,17 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits({"attention.sliding_window"});
+  // Weights that are a softmax of the chosen sum to 1 whatever files say.
+  ModelTraits traits =
+      ExpertTraits(Gating::kSoftmaxOfChosen, /*normalize=*/std::nullopt,
+                   {"attention.sliding_window"});
+  traits.fixed_router = true;
+  traits.default_window = [](const ModelConfig&) { return kPublishedWindow; };
+  traits.needs_window = true;
   traits.window_period = 2;
   return traits;
 }

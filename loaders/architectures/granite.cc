@@ -1,6 +1,7 @@
 // Granite 3 (IBM 2024, "Granite 3.0 Language Models"): LLaMA with four numbers
 // that multiply embeddings, scores and what each part adds, and divide logits.
-// With experts, perhaps one of them for all tokens, it is granitemoe.
+// With experts, perhaps one of them for all tokens, it is granitemoe. All but
+// hybrids divide their logits, so a file must say by what.
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
@@ -26,8 +27,7 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   const bool rotates = c.Number(kRotates) != 0;
-  ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  const ExpertOptions experts = ExpertsOf(c);
   AttentionOptions attention = DefaultAttention(c);
   if (c.Number(kScoreScale) > 0) attention.scale = c.Number(kScoreScale);
 
@@ -63,14 +63,14 @@ ModelTraits Traits() {
   traits.keys = {{kScoreScale, 0, 1e6, 0},
                  {kEmbeddingScale, 0, 1e6, 0},
                  {kResidualScale, 0, 1e6, 0},
-                 {kLogitScale, 0, 1e6, 0},
+                 {kLogitScale, 0, 1e6, 0, true},
                  {kRotates, 0, 1, 1}};
   return traits;
 }
 
 ModelTraits MixtureTraits() {
   ModelTraits traits = Traits();
-  traits.handled_keys = ExpertKeys();
+  HandleExperts(&traits, Gating::kSoftmax, /*normalize=*/true);
   return traits;
 }
 
@@ -79,6 +79,7 @@ ModelTraits MixtureTraits() {
 ModelTraits HybridTraits() {
   ModelTraits traits = MixtureTraits();
   traits.blocks_without_attention = true;
+  for (ModelKey& key : traits.keys) key.required = false;  // Bamba has none
   for (const ModelKey& key : SsmKeys()) traits.keys.push_back(key);
   return traits;
 }

@@ -11,8 +11,7 @@ namespace {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -30,14 +29,10 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
-ModelTraits MixtureTraits() {
-  ModelTraits traits = ExpertTraits();
-  return traits;
-}
-
 }  // namespace
 
 const Architecture kHunyuanDense = {"hunyuan-dense", ModelTraits(), Build};
-const Architecture kHunyuanMoe = {"hunyuan-moe", MixtureTraits(), Build};
+const Architecture kHunyuanMoe = {
+    "hunyuan-moe", ExpertTraits(Gating::kSoftmax, /*normalize=*/true), Build};
 
 }  // namespace weft

@@ -47,7 +47,7 @@ void BuildV2(ModelBuilder& m) {
   ValueId x = EncoderInput(m, /*positions=*/false);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
     const std::string blk = BlockPrefix(block);
-    Heads heads = EncoderHeads(m, block, x);
+    Heads heads = SeparateHeads(m, block, x);
     if (m.HasTensor(blk + "attn_q_norm.weight")) {
       heads.q = LayerNorm(m, blk + "attn_q_norm", heads.q);
       heads.k = LayerNorm(m, blk + "attn_k_norm", heads.k);

@@ -76,7 +76,7 @@ void Build(ModelBuilder& m) {
   LatentAttentionOptions attention = LatentAttentionOf(m);
   attention.rope.rope_dims = 0;
   ExpertOptions experts = ExpertsOf(c);
-  experts.score = ExpertOptions::Score::kSigmoid;
+  experts.choice_bias = Bias::kRequired;
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -91,11 +91,11 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits();
+  ModelTraits traits = ExpertTraits(Gating::kSigmoid, /*normalize=*/true);
   traits.blocks_without_attention = true;
   traits.keys = LatentKeys();
   traits.keys.push_back({kConvKernel, 2, 64, 0, true});

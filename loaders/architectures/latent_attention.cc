@@ -82,10 +82,8 @@ LatentAttentionOptions LatentAttentionOf(ModelBuilder& m) {
   options.rope = m.RopeOf(RopeStyle::kInterleaved);
   options.rope.head_dim = c.rope_dimension_count;
   if (options.key_length < 1) {
-    m.Fail(absl::InvalidArgumentError(absl::StrCat(
-        "bad metadata: ", c.architecture, ".rope.dimension_count is ",
-        c.rope_dimension_count, ", expected less than the length of keys, ",
-        query, ": use a file that was converted anew")));
+    m.RefuseKey("rope.dimension_count", c.rope_dimension_count,
+                absl::StrCat("less than the length of keys, ", query));
   }
   return options;
 }

@@ -8,7 +8,7 @@ namespace {
 
 void Build(ModelBuilder& m) {
   ExpertOptions options = ExpertsOf(m.config);
-  options.normalize = true;
+  options.choice_bias = Bias::kRequired;
   BuildLfm2(m, [&](int64_t block, ValueId x) {
     return FeedForwardOrExperts(m, block, x, options);
   });
@@ -16,7 +16,7 @@ void Build(ModelBuilder& m) {
 
 ModelTraits Traits() {
   ModelTraits traits = Lfm2Traits();
-  traits.handled_keys = ExpertKeys();
+  HandleExperts(&traits, Gating::kSigmoid, /*normalize=*/true);
   return traits;
 }
 

@@ -16,8 +16,7 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   RopeOptions rope = m.RopeOf(RopeStyle::kInterleaved);
   rope.factors = m.OptionalRopeFactors("rope_freqs.weight");
-  ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -38,6 +37,7 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.handled_keys = {"expert_count"};
+  traits.default_weights_norm = true;
   return traits;
 }
 

@@ -70,7 +70,8 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits();
+  ModelTraits traits = ExpertTraits(Gating::kSigmoid, /*normalize=*/false);
+  traits.fixed_router = true;
   traits.keys = {{kWindow, 0, 1 << 30, kChunk}};
   return traits;
 }

@@ -12,8 +12,7 @@ void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
   ExpertOptions experts = ExpertsOf(c);
-  experts.score = ExpertOptions::Score::kSigmoid;
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  experts.choice_bias = Bias::kRequired;
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -28,11 +27,12 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 }  // namespace
 
-const Architecture kMiniMaxM2 = {"minimax-m2", ExpertTraits(), Build};
+const Architecture kMiniMaxM2 = {
+    "minimax-m2", ExpertTraits(Gating::kSigmoid, /*normalize=*/true), Build};
 
 }  // namespace weft

@@ -13,6 +13,7 @@ namespace weft {
 namespace {
 
 constexpr char kLocalBase[] = "rope.freq_base_swa";
+constexpr int64_t kPublishedWindow = 128;
 constexpr char kActivation[] = "hidden_activation";
 
 Activation ActivationOf(ModelBuilder& m) {
@@ -70,7 +71,7 @@ void Build(ModelBuilder& m) {
     attention.window = c.WindowOf(block);
     const bool bare = block == 0 && !m.HasTensor(blk + "attn_norm.weight");
     const Heads heads =
-        EncoderHeads(m, block, bare ? x : Norm(m, blk + "attn_norm", x));
+        SeparateHeads(m, block, bare ? x : Norm(m, blk + "attn_norm", x));
     const ValueId attended = CachedAttention(
         m, block,
         RotateHeads(m, block, heads, c.Slides(block) ? local : global),
@@ -89,6 +90,7 @@ ModelTraits Traits() {
   traits.default_freq_base = 160000;
   traits.handled_keys.push_back("attention.sliding_window");
   traits.handled_keys.push_back(kActivation);
+  traits.default_window = [](const ModelConfig&) { return kPublishedWindow; };
   traits.window_period = 3;
   traits.first_sees_all = true;
   traits.window_to_both_sides = true;

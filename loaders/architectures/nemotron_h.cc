@@ -35,7 +35,7 @@ ValueId Mixture(ModelBuilder& m, const std::string& blk, ValueId x) {
   const int64_t latent = static_cast<int64_t>(c.Number(kLatentSize));
   const int64_t columns = latent > 0 ? latent : d;
   ExpertOptions options = ExpertsOf(c);
-  options.score = ExpertOptions::Score::kSigmoid;
+  options.choice_bias = Bias::kRequired;
   const Chosen chosen = RouteToExperts(m, blk, x, options);
   const ValueId in =
       latent > 0 ? m.Linear(blk + "ffn_latent_down", x, latent, d) : x;
@@ -93,7 +93,7 @@ ModelTraits Traits() {
 ModelTraits MixtureTraits() {
   ModelTraits traits = Traits();
   traits.keys.push_back({kLatentSize, 0, 1 << 24, 0});
-  traits.handled_keys = ExpertKeys();
+  HandleExperts(&traits, Gating::kSigmoid, /*normalize=*/true);
   return traits;
 }
 

@@ -31,7 +31,7 @@ void Build(ModelBuilder& m) {
                  RmsNorm(m, blk + "post_ffw_norm", fed), x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 ModelTraits Traits() {

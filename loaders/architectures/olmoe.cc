@@ -25,11 +25,12 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 }  // namespace
 
-const Architecture kOlmoe = {"olmoe", ExpertTraits(), Build};
+const Architecture kOlmoe = {
+    "olmoe", ExpertTraits(Gating::kSoftmax, /*normalize=*/false), Build};
 
 }  // namespace weft

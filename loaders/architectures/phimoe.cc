@@ -33,12 +33,14 @@ void Build(ModelBuilder& m) {
   }
   x = LayerNorm(m, "output_norm", OutputRows(m, x));
   m.hidden = x;
-  m.graph().AddOutput(
-      "logits", m.Linear("output", x, c.vocabulary_size, c.embedding_length));
+  m.graph().AddOutput("logits", m.Linear("output", x, c.vocabulary_size,
+                                         c.embedding_length, Bias::kRequired));
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits({"attention.sliding_window"});
+  ModelTraits traits = ExpertTraits(Gating::kUnset, /*normalize=*/false,
+                                    {"attention.sliding_window"});
+  traits.fixed_router = true;  // a name that no number stands for
   traits.longrope = true;
   return traits;
 }

@@ -32,7 +32,7 @@ void Build(ModelBuilder& m) {
     x = Residual(m, blk + "ffn_residual", fed, x);
   }
   x = RmsNorm(m, "output_norm", OutputRows(m, x));
-  m.graph().AddOutput("logits", Logits(m, x));
+  m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
 ModelTraits Traits() {

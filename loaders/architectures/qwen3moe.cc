@@ -14,8 +14,7 @@ namespace {
 void Build(ModelBuilder& m) {
   const ModelConfig& c = m.config;
   const RopeOptions rope = m.RopeOf(RopeStyle::kHalves);
-  ExpertOptions experts = ExpertsOf(c);
-  experts.normalize = c.expert_weights_norm.value_or(true);
+  const ExpertOptions experts = ExpertsOf(c);
 
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
@@ -34,7 +33,7 @@ void Build(ModelBuilder& m) {
 }
 
 ModelTraits Traits() {
-  ModelTraits traits = ExpertTraits();
+  ModelTraits traits = ExpertTraits(Gating::kSoftmax, /*normalize=*/true);
   traits.experts_share_length = true;
   return traits;
 }

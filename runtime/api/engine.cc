@@ -25,28 +25,45 @@ double Seconds(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
-// Of those that are asked for.
-int64_t GuessRows(const Plan& plan, const EngineOptions& options) {
-  if (!plan.model.generates()) return 0;
+int ThreadsOf(const EngineOptions& options) {
+  return options.shared_threads != nullptr ? options.shared_threads->threads()
+         : options.threads > 0             ? options.threads
+                                           : DefaultThreads();
+}
+
+// As many rows of guesses as the plan can have, and what follows from them.
+EngineOptions WithGuesses(const Plan& plan, EngineOptions options) {
   std::set<int> states;
+  bool goes_back = plan.model.generates();
   for (const SlotUpdate& update : SlotUpdates(plan.buckets.back())) {
     // The history keeps the rows of one node for each.
-    if (!states.insert(update.state).second) return 0;
+    goes_back = goes_back && states.insert(update.state).second;
   }
-  return std::clamp<int64_t>(options.guess_rows, 0, plan.max_tokens() - 1);
+  options.guess_rows = std::clamp<int64_t>(goes_back ? options.guess_rows : 0,
+                                           0, plan.max_tokens() - 1);
+  if (options.guess_rows > 0) {
+    // And the one of the token before them.
+    options.rewind_rows = std::max(
+        options.rewind_rows, static_cast<int32_t>(options.guess_rows) + 1);
+  }
+  return options;
+}
+
+// Of options WithGuesses.
+int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
+  return MemoryOf(plan, options.slots,
+                  plan.model.encoder ? plan.max_tokens()
+                                     : options.slots + options.more_logit_rows,
+                  options.kv_pages, options.checkpoints, options.rewind_rows,
+                  options.guess_rows)
+             .peak(ThreadsOf(options)) +
+         options.beside_bytes;
 }
 
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,
-                         int threads, const std::string& path) {
+                         const std::string& path) {
   if (options.force) return absl::OkStatus();
-  const int64_t need =
-      MemoryOf(plan, options.slots,
-               plan.model.encoder ? plan.max_tokens()
-                                  : options.slots + options.more_logit_rows,
-               options.kv_pages, options.checkpoints, options.rewind_rows,
-               options.guess_rows)
-          .peak(threads) +
-      options.beside_bytes;
+  const int64_t need = PeakOf(plan, options);
   const int64_t have = AvailableMemory();
   if (need <= have) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -99,6 +116,14 @@ ModelOptions DefaultModelOptions() {
 
 Engine::~Engine() = default;
 
+absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
+                                          const EngineOptions& options) {
+  ModelOptions model = options.model;
+  model.reads_weights = false;
+  WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path, model));
+  return PeakOf(plan, WithGuesses(plan, options));
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
     const std::string& path, const EngineOptions& asked) {
   EngineOptions options = asked;
@@ -114,12 +139,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         "invalid engine option: rewind_rows: ", options.rewind_rows,
         ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
   }
-  options.guess_rows = GuessRows(plan, options);
-  if (options.guess_rows > 0) {
-    // And the one of the token before them.
-    options.rewind_rows = std::max(
-        options.rewind_rows, static_cast<int32_t>(options.guess_rows) + 1);
-  }
+  options = WithGuesses(plan, std::move(options));
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
@@ -132,13 +152,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   if (engine->threads_ == nullptr) {
     WEFT_ASSIGN_OR_RETURN(
         engine->threads_,
-        ThreadPool::Create(
-            options.threads > 0 ? options.threads : DefaultThreads(),
-            options.affinity));
+        ThreadPool::Create(ThreadsOf(options), options.affinity));
   }
-  const int threads = engine->threads_->threads();
 
-  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, threads, path));
+  WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
                                    options.progress, options.copy_model));
   engine->plan_ = std::make_shared<Plan>(std::move(plan));

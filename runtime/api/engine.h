@@ -90,6 +90,11 @@ class Engine {
       const std::string& path, const EngineOptions& options);
   ~Engine();
 
+  // The most memory that Load and what is asked of the engine will take, by
+  // the model's plan; nothing is loaded.
+  static absl::StatusOr<int64_t> PeakBytes(const std::string& path,
+                                           const EngineOptions& options);
+
   const Plan& plan() const { return *plan_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   int threads() const { return threads_->threads(); }

@@ -90,6 +90,10 @@ class Checker : public NodeObserver {
       const ValueId value = node.outputs[i];
       const ContentPointer found = Read(value, call.outputs[i]);
       const ValueType& type = graph_.value(value).type;
+      const bool floats = type.dtype == DType::kF32 && type.layout.empty();
+      if (floats && check_.nan_node.empty() && HasNan(type, step_, *found)) {
+        check_.nan_node = LabelOf(node);
+      }
       Difference difference =
           Compare(type, step_, *found, *want[i], entry->tolerance());
       double tolerance = ToleranceOf(node, *entry, difference);

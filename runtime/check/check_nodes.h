@@ -36,6 +36,9 @@ struct NodeCheck {
   int nodes = 0;     // that were compared, all steps together
   double worst = 0;  // largest difference, as a share of the kernel's tolerance
   std::string worst_node, worst_kernel;
+  // The first whose results are not all numbers, which its reference gives,
+  // too: the fault is in the model. Empty: none.
+  std::string nan_node;
 };
 
 struct NodeReport {

@@ -135,6 +135,18 @@ std::vector<double> Numbers(const ValueType& type, const Bounds& step,
   return numbers;
 }
 
+bool HasNan(const ValueType& type, const Bounds& step, const Content& content) {
+  const Reader reader(type, step, content);
+  for (int64_t row = 0; row < reader.rows(); ++row) {
+    const std::vector<double> numbers = reader.Row(row);
+    if (std::any_of(numbers.begin(), numbers.end(),
+                    [](double x) { return std::isnan(x); })) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Difference Compare(const ValueType& type, const Bounds& step,
                    const Content& found, const Content& want, double limit,
                    const std::vector<double>* moved) {

@@ -55,6 +55,9 @@ bool RoundsToUnits(const ValueType& type);
 std::vector<double> Numbers(const ValueType& type, const Bounds& step,
                             const Content& content);
 
+// Whether one of them is NaN.
+bool HasNan(const ValueType& type, const Bounds& step, const Content& content);
+
 // Both of this type within these bounds; KV states of slot 0, positions below
 // `step.context`. Counts rows that differ by more than `limit`. `moved`, if
 // given, says of each number how far it may have moved because something was

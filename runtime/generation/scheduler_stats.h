@@ -16,6 +16,7 @@ class LatencyHistogram {
   static double UpperBound(int index);
 
   void Add(double seconds);
+  void Add(const LatencyHistogram& other);
 
   int64_t count() const { return count_; }
   double sum() const { return sum_; }  // seconds
@@ -40,7 +41,8 @@ struct SchedulerStats {
   int64_t pages_used = 0;    // held by running sequences
   int64_t pages_cached = 0;  // held by none, kept for later requests
   int64_t pages_free = 0;    // the rest
-  int64_t page_bytes = 0;    // of one page, all layers together
+  int64_t page_bytes = 0;    // of one page, all layers together; of several
+                             // schedulers: of a page of each
 
   int64_t requests = 0;   // accepted
   int64_t refused = 0;    // by a full queue
@@ -63,6 +65,11 @@ struct SchedulerStats {
   LatencyHistogram first_token;  // Submit to the first token
   LatencyHistogram inter_token;  // one token to the next, of one choice
   LatencyHistogram step_time;
+
+  // Of another scheduler's, too.
+  void Add(const SchedulerStats& other);
+  // There is nothing now: the scheduler has ended.
+  void ForgetNow();
 };
 
 }  // namespace weft

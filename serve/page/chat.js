@@ -111,7 +111,11 @@ async function showModel() {
     return;
   }
   $('status').textContent = '';
-  $('model').textContent = (await response.json()).data[0].id;
+  const names = (await response.json()).data.map((model) => model.id);
+  const before = $('model').value;
+  $('model').replaceChildren(...names.map((name) => new Option(name)));
+  if (names.includes(before)) $('model').value = before;
+  $('model').disabled = names.length === 1;
   await takeSuggested();
 }
 
@@ -137,6 +141,7 @@ function beginChat() {
     $('input').focus();
   });
   $('api_key').addEventListener('change', showModel);
+  $('model').addEventListener('change', takeSuggested);
   showModel().catch(() => {
     $('status').textContent = 'the server does not answer';
   });

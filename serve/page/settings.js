@@ -25,7 +25,7 @@ function keep(name, value) {
 
 // The fields of a request; empty ones are left to the server.
 function chosenFields() {
-  const fields = {};
+  const fields = { model: $('model').value };
   for (const name of NUMBERS) {
     const value = $(name).value;
     if (value !== '' && $(name).checkValidity()) fields[name] = Number(value);
@@ -47,7 +47,9 @@ function setTheme(theme) {
 // What the model's authors suggest takes the place of what the user did not
 // choose, and is said.
 async function takeSuggested() {
-  const response = await fetch('/props', { headers: requestHeaders() });
+  const model = encodeURIComponent($('model').value);
+  const response = await fetch(`/props?model=${model}`,
+    { headers: requestHeaders() });
   if (!response.ok) return;
   const { suggested_sampling: suggested } = await response.json();
   const taken = [];

@@ -2,12 +2,14 @@
 // adds the checks to the page and hands all else on, streams as they come.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/notification.h"
 #include "tests/e2e/browser.h"
+#include "tests/e2e/scripted_model.h"
 #include "tests/e2e/server.h"
 #include "tests/e2e/weft.h"
 
@@ -96,6 +98,22 @@ TEST_F(ChatPage, IsUsedLikeAPersonWould) {
                     "checkModel, checkSettings, checkAnswer, checkNewChat, "
                     "checkStop, checkHostileText",
                     /*streams=*/true);
+  ExpectChecksPass(proxy.url(), "1280,800", Until::kLoaded);
+}
+
+TEST_F(ChatPage, OffersTheModelsOfAFolder) {
+  const std::string folder = TemporaryPath("page-models");
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  for (const char* name : {"ant", "bee 2"}) {
+    std::filesystem::rename(
+        ScriptedModel("page.gguf",
+                      absl::StrCat("I am the ", std::string(name).substr(0, 3)),
+                      "{{ messages[0].content }}<|go|>"),
+        absl::StrCat(folder, "/", name, ".gguf"));
+  }
+  const Server server({"--models", folder});
+  const Proxy proxy(server, "checkChoiceOfModels", /*streams=*/true);
   ExpectChecksPass(proxy.url(), "1280,800", Until::kLoaded);
 }
 

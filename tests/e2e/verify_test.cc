@@ -100,6 +100,20 @@ TEST(Verify, RoundedWeightsOfBfloat16AreNoFault) {
   WeftOut({"verify", model, "--f16-compute", "bf16", "--tokens", "5"});
 }
 
+// The reference agrees with the kernels, so nothing of weft is at fault.
+TEST(Verify, ANodeThatGivesNanIsNamed) {
+  const std::string model = SyntheticModel("nan", "1e-5");
+  const std::string sound = WeftOut({"verify", model, "--tokens", "2"});
+  EXPECT_EQ(sound.find("NaN"), std::string::npos) << sound;
+  std::string bytes = ReadFile(model);
+  // The last weights of the file.
+  for (size_t i = 0; i < 64; ++i) bytes[bytes.size() - 1 - i] = '\x7f';
+  WriteTextFile(model, bytes);
+  const std::string broken = WeftOut({"verify", model, "--tokens", "2"});
+  EXPECT_NE(broken.find("gives NaN, as its reference does"), std::string::npos)
+      << broken;
+}
+
 TEST(Verify, TellsTheTokensThatWereRun) {
   const Json json =
       WeftJson({"verify", "", "--context", "9", "--tokens", "1000", "--json"});

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -332,6 +335,100 @@ TEST(YarnTest, IsThatOfTheSecondImplementation) {
   const std::vector<float> logits = Logits(path, ExactCache(), tokens, 0);
   EXPECT_LT(Nmse(logits, PlainLogits(path, tokens)), 1e-10);
   EXPECT_GT(Nmse(logits, PlainLogits(plain, tokens)), 1e-3);
+}
+
+// The same model with one tensor for queries, keys and values, or the reverse.
+std::string WithOtherHeads(const std::string& path, bool join,
+                           const std::vector<int64_t>& rows) {
+  const auto file = GgufFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  writer.CopyMetadata(*file);
+  std::deque<std::vector<uint8_t>> joined;
+  const char* const parts[] = {"attn_q.", "attn_k.", "attn_v."};
+  for (const GgufTensor& tensor : file->tensors()) {
+    const size_t at = tensor.name.find(join ? "attn_q." : "attn_qkv.");
+    const bool heads = absl::StrContains(tensor.name, ".attn_k.") ||
+                       absl::StrContains(tensor.name, ".attn_v.");
+    if (at == std::string::npos) {
+      if (join && heads) continue;
+      writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
+      continue;
+    }
+    const std::string blk = tensor.name.substr(0, at);
+    const std::string end = tensor.name.substr(tensor.name.find('.', at) + 1);
+    std::vector<int64_t> dims = tensor.dims;
+    if (join) {
+      joined.emplace_back();
+      dims.back() = 0;
+      for (const char* part : parts) {
+        const GgufTensor* found = file->FindTensor(blk + part + end);
+        EXPECT_NE(found, nullptr);
+        joined.back().insert(joined.back().end(), found->data.begin(),
+                             found->data.end());
+        dims.back() += found->dims.back();
+      }
+      writer.AddTensor(blk + "attn_qkv." + end, tensor.type, dims,
+                       joined.back());
+      continue;
+    }
+    const size_t row = tensor.data.size() / tensor.dims.back();
+    size_t begin = 0;
+    for (int i = 0; i < 3; ++i) {
+      dims.back() = rows[i];
+      writer.AddTensor(blk + parts[i] + end, tensor.type, dims,
+                       tensor.data.subspan(begin * row, rows[i] * row));
+      begin += rows[i];
+    }
+  }
+  const std::string result = path + ".other";
+  EXPECT_TRUE(writer.WriteTo(result).ok());
+  return result;
+}
+
+TEST(HeadsTest, OneTensorOrThreeGiveTheSameBits) {
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  for (const auto& [name, join] : {std::pair<const char*, bool>{"qwen2", true},
+                                   {"seed_oss", true},
+                                   {"phi3", false},
+                                   {"gpt2", false}}) {
+    const std::string path =
+        Synthesize({name, name, R"("head_count_kv": 4)"}, "F32");
+    const std::string other = WithOtherHeads(path, join, {128, 128, 128});
+    EXPECT_TRUE(SameBits(Logits(path, ExactCache(), tokens, 0),
+                         Logits(other, ExactCache(), tokens, 0)))
+        << name;
+  }
+}
+
+// Each expert's likelihood is 0 in a float, and so is the sum of the chosen.
+TEST(RouterTest, WeightsThatAllVanishAreZeros) {
+  const std::string path =
+      Synthesize({"vanishing", "dots1",
+                  R"("keys": {"expert_count": 4, "expert_used_count": 2,
+                   "expert_feed_forward_length": 64},
+          "optional_tensors": ["ffn_gate_inp.bias"])"},
+                 "F32");
+  const auto file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  writer.CopyMetadata(*file);
+  const std::vector<float> low(4, -1000.0f);
+  for (const GgufTensor& tensor : file->tensors()) {
+    const bool bias = absl::EndsWith(tensor.name, "ffn_gate_inp.bias");
+    writer.AddTensor(tensor.name, tensor.type, tensor.dims,
+                     bias
+                         ? absl::MakeConstSpan(
+                               reinterpret_cast<const uint8_t*>(low.data()), 16)
+                         : tensor.data);
+  }
+  const std::string result = path + ".low";
+  ASSERT_TRUE(writer.WriteTo(result).ok());
+  for (float logit : Logits(result, ExactCache(), SomeTokens(10), 0)) {
+    ASSERT_TRUE(std::isfinite(logit));
+  }
+  ExpectBitsOfTokensAlone(result);
+  ExpectReferenceResults(result);
 }
 
 // Which factors hold is decided by the context of the plan.

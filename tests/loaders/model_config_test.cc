@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -371,6 +372,28 @@ TEST(ModelConfig, AMissingWindowIsTheFamilys) {
   EXPECT_FALSE(config->Slides(0));
 }
 
+TEST(ModelConfig, AFamilyMayNotDoWithoutAWindow) {
+  ModelTraits traits;
+  traits.handled_keys = {"attention.sliding_window"};
+  traits.needs_window = true;
+  const auto window = [&](uint32_t tokens) {
+    return Read(
+        [&](GgufWriter* w) {
+          w->SetUint32("llama.attention.sliding_window", tokens);
+        },
+        traits);
+  };
+  EXPECT_THAT(ErrorOf(Read([](GgufWriter*) {}, traits)),
+              HasSubstr("llama.attention.sliding_window is not there"));
+  EXPECT_THAT(ErrorOf(window(0)),
+              HasSubstr("llama.attention.sliding_window is 0, expected"));
+  EXPECT_TRUE(window(5000).ok());
+  // Nor without a number of blocks that have it.
+  traits.window_period = ModelTraits::kFileSays;
+  EXPECT_THAT(ErrorOf(window(9)),
+              HasSubstr("attention.sliding_window_pattern is not there"));
+}
+
 TEST(ModelConfig, OtherConvertersNamesAreRead) {
   const std::string other = "llama.rope.global.freq_base";
   const auto config = ReadWithFloat(other, 5e5);
@@ -687,7 +710,7 @@ TEST(ModelConfig, HandledExpertsAreRead) {
   EXPECT_EQ(config->expert_used_count, 2);
   EXPECT_EQ(config->expert_feed_forward_length, 172);
   EXPECT_EQ(config->shared_feed_forward_length, 0);
-  EXPECT_FALSE(config->expert_weights_norm.has_value());
+  EXPECT_EQ(config->expert_weights_norm, false);
   EXPECT_THAT(ErrorOf(read(0)), HasSubstr("expert_used_count is 0"));
   EXPECT_THAT(ErrorOf(read(9)), HasSubstr("expected 1 to 8"));
 
@@ -742,7 +765,7 @@ TEST(ModelConfig, HandledRoutersAreRead) {
   };
   auto config = with([](GgufWriter*) {});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->expert_gating, ModelConfig::Gating::kUnset);
+  EXPECT_EQ(config->expert_gating, Gating::kSoftmax);
   EXPECT_EQ(config->expert_weights_scale, 1);
   EXPECT_EQ(config->expert_group_count, 1);
   EXPECT_EQ(config->expert_group_used_count, 1);
@@ -757,7 +780,7 @@ TEST(ModelConfig, HandledRoutersAreRead) {
     w->SetUint32("llama.interleave_moe_layer_step", 2);
   });
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->expert_gating, ModelConfig::Gating::kSigmoid);
+  EXPECT_EQ(config->expert_gating, Gating::kSigmoid);
   EXPECT_EQ(config->expert_weights_scale, 2.5f);
   EXPECT_EQ(config->expert_group_count, 4);
   EXPECT_EQ(config->expert_group_used_count, 2);
@@ -778,6 +801,56 @@ TEST(ModelConfig, HandledRoutersAreRead) {
                 w->SetUint32("llama.expert_gating_func", 4);
               })),
               HasSubstr("expert_gating_func is 4"));
+  // Of several groups a file must say how many are chosen from.
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_group_count", 4);
+              })),
+              AllOf(HasSubstr("expert_group_used_count is not there"),
+                    HasSubstr("1 to 4")));
+  EXPECT_THAT(ErrorOf(with([](GgufWriter* w) {
+                w->SetUint32("llama.expert_group_count", 4);
+                w->SetUint32("llama.expert_group_used_count", 0);
+              })),
+              HasSubstr("expert_group_used_count is 0, expected 1 to 4"));
+}
+
+// What files leave out is the family's; what they say is theirs, but for a
+// router that there is one of.
+TEST(ModelConfig, AMissingRouterIsTheFamilys) {
+  ModelTraits traits;
+  traits.handled_keys = {"expert_count", "expert_gating_func"};
+  traits.default_gating = Gating::kSigmoid;
+  traits.default_weights_norm = true;
+  const auto read = [&](std::optional<uint32_t> gating,
+                        std::optional<bool> norm) {
+    return Read(
+        [&](GgufWriter* w) {
+          w->SetUint32("llama.expert_count", 8);
+          w->SetUint32("llama.expert_used_count", 3);
+          if (gating) w->SetUint32("llama.expert_gating_func", *gating);
+          if (norm) w->SetBool("llama.expert_weights_norm", *norm);
+        },
+        traits);
+  };
+  for (const bool fixed : {false, true}) {
+    traits.fixed_router = fixed;
+    for (const std::optional<uint32_t> gating :
+         {std::optional<uint32_t>(), {0}, {2}}) {
+      const auto config = read(gating, std::nullopt);
+      ASSERT_TRUE(config.ok()) << config.status();
+      EXPECT_EQ(config->expert_gating, Gating::kSigmoid);
+      EXPECT_EQ(config->expert_weights_norm, true);
+    }
+  }
+  EXPECT_THAT(ErrorOf(read(1, std::nullopt)),
+              HasSubstr("expert_gating_func is 1, expected 2"));
+  EXPECT_THAT(ErrorOf(read(2, false)),
+              HasSubstr("expert_weights_norm is false, expected true"));
+  traits.fixed_router = false;
+  const auto config = read(1, false);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->expert_gating, Gating::kSoftmax);
+  EXPECT_EQ(config->expert_weights_norm, false);
 }
 
 TEST(ModelConfig, EncodersLookBothWaysAndHavePooling) {

@@ -416,6 +416,7 @@ TEST(PublishedHeaders, GraniteTurnsNothingWhereRotationIsOff) {
   for (const bool rotates : {true, false}) {
     const auto graph = TinyGraph("granite", [&](GgufWriter* writer) {
       writer->SetBool("granite.rope.scaling.finetuned", rotates);
+      writer->SetFloat32("granite.logit_scale", 8);
     });
     ASSERT_TRUE(graph.ok()) << graph.status();
     EXPECT_EQ(Numbers(*graph, "rope", "base").size(), rotates ? 8 : 0);

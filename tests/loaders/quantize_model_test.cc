@@ -207,6 +207,18 @@ TEST_F(QuantizeModelTest, RefusesQuantisedSources) {
             ReadFile(TempPath("result.gguf")));
 }
 
+TEST_F(QuantizeModelTest, SaysWhatKeepsExpertsOfMxfp4) {
+  QuantizeOptions options = Options("Q8_0");
+  options.tensor_types = {"ffn_up=MXFP4"};
+  Quantize(options);
+  for (const char* type : {"Q4_K_M", "MXFP4"}) {
+    const auto report = QuantizeModel(TempPath("result.gguf"),
+                                      TempPath("again.gguf"), Options(type));
+    EXPECT_THAT(std::string(report.status().message()),
+                HasSubstr("or ask for MXFP4_MOE, which keeps experts of"));
+  }
+}
+
 TEST_F(QuantizeModelTest, NamesTensorRowAndElementOfBadWeights) {
   weights_[256 * 200 + 5] = std::numeric_limits<float>::quiet_NaN();
   QuantizeOptions options = Options("Q4_0");

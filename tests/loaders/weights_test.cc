@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -74,6 +75,25 @@ TEST_F(WeightReaderTest, NamesTheFirstTensorThatNobodyTook) {
   ASSERT_TRUE(weights.Require("a", {3, 2}).ok());
   ASSERT_TRUE(weights.Require("c", {3, 2}).ok());
   EXPECT_THAT(ErrorOf(weights.CheckAllUsed()), HasSubstr("unused tensor 'b'"));
+}
+
+TEST_F(WeightReaderTest, NamesTheOtherFormOfWhatIsMissing) {
+  const GgufFile file =
+      FileWith({"blk.1.attn_qkv.weight", "blk.1.ffn_gate_up_exps.weight",
+                "blk.1.attn_v_b.weight"});
+  WeightReader weights(file);
+  for (const auto& [name, other] :
+       {std::pair<const char*, const char*>{"attn_k", "attn_qkv"},
+        {"ffn_up_exps", "ffn_gate_up_exps"},
+        {"attn_kv_b", "attn_v_b"}}) {
+    EXPECT_THAT(
+        ErrorOf(weights.Require(absl::StrCat("blk.1.", name, ".weight"), {3, 2})
+                    .status()),
+        AllOf(HasSubstr(absl::StrCat("it has 'blk.1.", other, ".weight' in")),
+              HasSubstr("form that is not supported")));
+  }
+  EXPECT_THAT(ErrorOf(weights.Require("blk.0.attn_k.weight", {3, 2}).status()),
+              HasSubstr("missing tensor 'blk.0.attn_k.weight'"));
 }
 
 TEST_F(WeightReaderTest, OnlyImpliedTablesAndEncodersOfPicturesMayBeLeft) {

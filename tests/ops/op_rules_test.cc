@@ -131,6 +131,8 @@ const char* const kLegal[] = {
     "%9 = quantize_rows(%3) q8r[T,64]",
     "%9 = rms_norm_quantize(%3, $v64) eps=1e-05 q8r[T,64]",
     "%9 = layer_norm_quantize(%3, $v64, $v64) eps=1e-05 q8r[T,64]",
+    "%9 = rms_norm_gate(%3, $v64, %3) eps=1e-05 f32[T,64]",
+    "%9 = rms_norm_gate(%3, $v8, %3) eps=1e-05 heads=8 f32[T,64]",
     "%9 = fused_matmul(%3, $q, $v64, $v64, $v64, %3) bias=1 "
     "epilogue=\"residual\" eps=1e-05 norm=\"layer\" norm_bias=1 quantize=1 "
     "f32[T,64]",
@@ -210,6 +212,8 @@ const Case kWrong[] = {
     {"%9 = rms_norm_quantize(%3, $v8) eps=1e-05 heads=8 q8r[T,64]",
      "rms_norm_quantize attribute heads: there is no such attribute: the op "
      "has eps"},
+    {"%9 = rms_norm_gate(%3, $v64, %12) eps=1e-05 f32[T,64]",
+     "rms_norm_gate: the gate is [T,16], want [T,64]"},
     {"%9 = layer_norm_quantize(%3, $v8) eps=1e-05 heads=8 q8r[T,64]",
      "layer_norm_quantize attribute heads: there is no such attribute: the op "
      "has eps"},

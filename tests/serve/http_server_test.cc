@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "serve/http_checks.h"
 
 namespace weft {
 namespace {
@@ -59,6 +60,9 @@ class HttpServerTest : public testing::Test {
     server_ = std::make_unique<HttpServer>(options_, std::move(keys));
     server_->Add("GET", "/open", true, [](HttpCall& call) {
       call.Answer(json{{"open", true}});
+    });
+    server_->Add("POST", "/api/chat", false, [](HttpCall& call) {
+      call.Answer(json{{"chat", true}});
     });
     server_->Add("POST", "/echo", false, [](HttpCall& call) {
       call.Answer(json{{"body", call.body}});
@@ -161,6 +165,10 @@ TEST_F(HttpServerTest, RoutesAndErrors) {
   ExpectError(client.Options("/open"), 405);
   ExpectError(client.Post("/echo", "a=b", "application/x-www-form-urlencoded"),
               415);
+  // As curl has it when it is told nothing.
+  EXPECT_EQ(client.Post("/api/chat", "{}", "application/x-www-form-urlencoded")
+                ->status,
+            200);
   ExpectError(client.Post("/echo", std::string(1001, 'x'), "application/json"),
               413);
   EXPECT_EQ(
@@ -443,6 +451,16 @@ TEST_F(HttpServerTest, ContinueIsSaidToBodiesThatAreWanted) {
   EXPECT_TRUE(absl::StartsWith(no, "HTTP/1.1 413")) << no;
   EXPECT_TRUE(absl::StartsWith(
       Raw(absl::StrCat(kEcho, "Expect: a miracle\r\n\r\n")), "HTTP/1.1 417"));
+}
+
+TEST(HostName, WhatNoHostCanBeIsRefused) {
+  for (const char* name : {"proxy.example", "a", "192.168.7.9", "::1"}) {
+    EXPECT_TRUE(CheckHostName(name).ok()) << name;
+  }
+  for (const char* name : {"", "proxy.example:8080", "http://proxy.example",
+                           "[::1]", "*.example", "a b", "proxy.example/"}) {
+    EXPECT_FALSE(CheckHostName(name).ok()) << name;
+  }
 }
 
 TEST_F(HttpServerTest, NamesOfOthersAreRefusedAtEveryAddress) {

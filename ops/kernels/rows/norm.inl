@@ -42,6 +42,24 @@ void RmsNorm(const NormArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+// The same bits as rms_norm followed by silu_gate.
+void RmsNormGate(const NormArgs& args, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const float* x = RowOf(args.x, row) + head * args.columns;
+      const float* gate = RowOf(args.gate, row) + head * args.columns;
+      float* y = RowOf(args.y, row) + head * args.columns;
+      const float* weight = args.weight + head * args.weight_step;
+      const F32x16 inverse = Splat(InverseRms(x, args.columns, args.epsilon));
+      ForColumns(args.columns, [&](int64_t i, int lanes) WEFT_LAMBDA {
+        const F32x16 normed = LoadLanes(x + i, lanes) * inverse;
+        const F32x16 scaled = normed * LoadLanes(weight + i, lanes);
+        StoreLanes(y + i, Silu(LoadLanes(gate + i, lanes)) * scaled, lanes);
+      });
+    }
+  }
+}
+
 void L2Norm(const NormArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     for (int64_t head = 0; head < args.heads; ++head) {
@@ -152,6 +170,7 @@ void LayerNormQuantize(const NormArgs& args, int64_t begin, int64_t end) {
 
 constexpr RowKernel<NormArgs> kNormKernels[] = {
     {"rms_norm", RmsNorm},
+    {"rms_norm_gate", RmsNormGate},
     {"layer_norm", LayerNorm},
     {"l2_norm", L2Norm},
     {"rms_norm_quantize", RmsNormQuantize},

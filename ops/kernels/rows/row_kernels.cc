@@ -41,7 +41,8 @@ class NormNode : public RowNode {
         quantize_(view.output(0).type.dtype == DType::kQ8Rows),
         heads_(NormAttributesOf(view.node.attributes).heads),
         weight_(view.node.inputs.size() > 1),
-        bias_(view.node.inputs.size() > 2),
+        gated_(view.node.Is(kRmsNormGateOp)),
+        bias_(view.node.inputs.size() > 2 && !gated_),
         run_(kernel.run) {}
 
   void Run(const KernelCall& call, int, int64_t begin,
@@ -51,6 +52,7 @@ class NormNode : public RowNode {
     args.heads = heads_;
     args.columns = call.inputs[0].columns / heads_;
     if (weight_) args.weight = static_cast<const float*>(call.inputs[1].data);
+    if (gated_) args.gate = Rows(call.inputs[2]);
     if (bias_) args.bias = static_cast<const float*>(call.inputs[2].data);
     if (weight_ && call.inputs[1].columns > args.columns) {
       args.weight_step = args.columns;
@@ -69,7 +71,7 @@ class NormNode : public RowNode {
   float eps_;
   bool quantize_;
   int64_t heads_;
-  bool weight_, bias_;
+  bool weight_, gated_, bias_;
   RowFunction<NormArgs> run_;
 };
 

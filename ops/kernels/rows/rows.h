@@ -32,7 +32,7 @@ struct MutableRows {
 // and Sennrich 2019 (arXiv:1910.07467); without a weight, x * inv. LayerNorm:
 // y = (x - mean) * inv * weight + bias; Ba et al. 2016 (arXiv:1607.06450). L2
 // norm: y = x / max(|x|, epsilon). A row may have several heads, side by side,
-// each normalised by itself.
+// each normalised by itself. rms_norm_gate: y = silu(gate) * RMSNorm.
 struct NormArgs {
   ConstRows x;
   int64_t columns;      // of one head
@@ -44,6 +44,7 @@ struct NormArgs {
   int64_t rows;             // those: rows of the whole matrix
   int64_t heads = 1;        // those: 1
   int64_t weight_step = 0;  // from head to head: 0 or `columns`
+  ConstRows gate = {};      // of rms_norm_gate; as x
 };
 
 // columns % 32 == 0.

@@ -45,6 +45,19 @@ async function checkModel() {
   equal('no error', $('status').textContent, '');
 }
 
+async function checkChoiceOfModels() {
+  await until(() => $('model').textContent !== '');
+  equal('all are there', [...$('model').options].map((o) => o.value).join(),
+    'ant,bee 2');
+  check('another can be chosen', !$('model').disabled);
+  $('model').value = 'bee 2';
+  $('model').dispatchEvent(new Event('change'));
+  enter('input', 'who');
+  pressEnter();
+  await until(() => texts('assistant').length === 1 && idle());
+  equal('the chosen one answers', texts('assistant')[0], 'I am the bee');
+}
+
 async function checkAnswer() {
   enter('max_tokens', '8');
   enter('temperature', '0');

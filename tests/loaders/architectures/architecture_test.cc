@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/synthesize.h"
+#include "ops/ops.h"
 
 namespace weft {
 namespace {
@@ -43,14 +45,15 @@ std::string Synthesize(const std::string& architecture,
 }
 
 struct Change {
-  std::string without = "";  // a tensor
+  std::string without = "";  // a tensor, or all of this name in blocks
   std::string factors = "";  // a tensor
   float factor = 0;          // what all of it is then
+  std::string with = "";     // a tensor of two numbers
   std::function<void(GgufWriter*)> keys = [](GgufWriter*) {};
 };
 
-absl::Status Load(const std::string& path, const Change& change,
-                  int64_t context = 0) {
+absl::StatusOr<LoadedGraph> Build(const std::string& path, const Change& change,
+                                  int64_t context = 0) {
   const auto source = GgufFile::Open(path);
   if (!source.ok()) return source.status();
   GgufWriter writer;
@@ -59,8 +62,12 @@ absl::Status Load(const std::string& path, const Change& change,
   std::vector<uint8_t> changed;
   bool found = change.without.empty() && change.factors.empty();
   for (const GgufTensor& tensor : source->tensors()) {
-    found |= tensor.name == change.without || tensor.name == change.factors;
-    if (tensor.name == change.without) continue;
+    const bool left_out =
+        tensor.name == change.without ||
+        (!change.without.empty() &&
+         absl::EndsWith(tensor.name, absl::StrCat(".", change.without)));
+    found |= left_out || tensor.name == change.factors;
+    if (left_out) continue;
     if (tensor.name != change.factors) {
       writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
       continue;
@@ -72,6 +79,10 @@ absl::Status Load(const std::string& path, const Change& change,
     writer.AddTensor(tensor.name, tensor.type, tensor.dims, changed);
   }
   EXPECT_TRUE(found) << change.without << change.factors;
+  const std::vector<uint8_t> zeros(8);
+  if (!change.with.empty()) {
+    writer.AddTensor(change.with, DType::kF32, {2}, zeros);
+  }
   const std::string result = path + ".changed";
   if (absl::Status s = writer.WriteTo(result); !s.ok()) return s;
   const auto file = GgufFile::Open(result);
@@ -79,7 +90,12 @@ absl::Status Load(const std::string& path, const Change& change,
   if (!file.ok()) return file.status();
   GraphOptions options;
   options.context = context;
-  return BuildGraph(*file, options).status();
+  return BuildGraph(*file, options);
+}
+
+absl::Status Load(const std::string& path, const Change& change,
+                  int64_t context = 0) {
+  return Build(path, change, context).status();
 }
 
 std::string Without(const std::string& path, const std::string& tensor,
@@ -117,6 +133,23 @@ TEST(LongRope, NeedsFactorsWhenTheMetadataSaysSo) {
               HasSubstr("missing tensor 'rope_factors_long.weight'"));
   const absl::Status whole = Load(Synthesize("phi3", kLongPhi3), change);
   EXPECT_TRUE(whole.ok()) << whole;
+}
+
+TEST(LongRope, NeedsFactorsWhenTheContextWasShorterAndNothingElseStretchesIt) {
+  const std::string path = Synthesize("phi3", "");
+  Change change;
+  change.keys = [](GgufWriter* writer) {
+    writer->SetUint32("phi3.rope.scaling.original_context_length", 128);
+  };
+  EXPECT_THAT(std::string(Load(path, change).message()),
+              HasSubstr("missing tensor 'rope_factors_long.weight'"));
+  change.keys = [](GgufWriter* writer) {
+    writer->SetUint32("phi3.rope.scaling.original_context_length", 128);
+    writer->SetString("phi3.rope.scaling.type", "yarn");
+    writer->SetFloat32("phi3.rope.scaling.factor", 8);
+  };
+  const absl::Status stretched = Load(path, change);
+  EXPECT_TRUE(stretched.ok()) << stretched;
 }
 
 TEST(RopeFactors, AreAboveZeroAndNotInfinite) {
@@ -212,6 +245,269 @@ TEST(Llama4, ChoosesOneExpertOrIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("not supported: llama4.expert_used_count is 2"));
+}
+
+constexpr char kMixture[] = R"(, "keys": {"expert_count": 4,
+    "expert_used_count": 2, "expert_feed_forward_length": 64})";
+constexpr char kBiased[] = R"(, "keys": {"expert_count": 4,
+    "expert_used_count": 2, "expert_feed_forward_length": 64},
+    "optional_tensors": ["exp_probs_b.bias"])";
+constexpr char kLatent[] = R"(, "head_count_kv": 1, "key_length": 24,
+    "rope_dimension_count": 8, "keys": {"attention.kv_lora_rank": 16,
+    "attention.key_length_mla": 16, "attention.value_length_mla": 8,
+    "expert_count": 4, "expert_used_count": 2,
+    "expert_feed_forward_length": 64})";
+constexpr char kLatentBiased[] = R"(, "head_count_kv": 1, "key_length": 24,
+    "rope_dimension_count": 8, "keys": {"attention.kv_lora_rank": 16,
+    "attention.key_length_mla": 16, "attention.value_length_mla": 8,
+    "expert_count": 4, "expert_used_count": 2,
+    "expert_feed_forward_length": 64},
+    "optional_tensors": ["exp_probs_b.bias"])";
+
+// What a model cannot do without, one key taken away or set to what cannot be:
+// refused by the name of the key.
+TEST(Refusals, NameTheKeyThatAFamilyCannotDoWithout) {
+  constexpr double kGone = -1;
+  const struct {
+    const char* architecture;
+    const char* more;
+    const char* key;
+    double value;
+    const char* says;
+  } cases[] = {
+      {"gemma4", kGemma4E, "attention.shared_kv_layers", 3,
+       "is 3, expected 0 to 2"},
+      {"gemma4", kGemma4E, "attention.shared_kv_layers", 99,
+       "is 99, expected 0 to 2"},
+      {"gemma4", kGemma4E, "attention.shared_kv_layers", 2,
+       "is 2, expected so few that block 1 can share the keys of an earlier "
+       "one without a window"},
+      {"gemma4", kGemma4E, "attention.sliding_window", kGone, "is not there"},
+      {"gemma4", kGemma4E, "attention.sliding_window", 0, "is 0"},
+      {"gemma4", kGemma4E, "attention.sliding_window_pattern", kGone,
+       "is not there"},
+      {"gemma2", "", "attention.sliding_window", 0, "is 0"},
+      {"cohere2", "", "attention.sliding_window", 0, "is 0"},
+      {"cohere2", "", "logit_scale", 0, "is 0"},
+      {"gpt-oss", kMixture, "attention.sliding_window", 0, "is 0"},
+      {"gpt-oss", kMixture, "expert_gating_func", 1, "is 1, expected 3"},
+      {"phimoe", kMixture, "expert_gating_func", 1, "is 1, expected 0"},
+      {"phimoe", kMixture, "expert_weights_norm", 1, "is 1, expected false"},
+      {"granite", R"(, "keys": {"logit_scale": 8})", "logit_scale", kGone,
+       "is not there"},
+      {"qwen3moe", kMixture, "expert_used_count", kGone, "is not there"},
+  };
+  for (const auto& c : cases) {
+    const std::string path = Synthesize(c.architecture, c.more);
+    const absl::Status whole = Load(path, {});
+    EXPECT_TRUE(whole.ok()) << whole;
+    const std::string key = absl::StrCat(c.architecture, ".", c.key);
+    Change change;
+    change.keys = [&](GgufWriter* writer) {
+      if (c.value == kGone) return writer->Remove(key);
+      writer->SetUint32(key, static_cast<uint32_t>(c.value));
+    };
+    EXPECT_THAT(std::string(Load(path, change).message()),
+                HasSubstr(absl::StrCat(key, " ", c.says)));
+  }
+}
+
+TEST(Granite, HybridsMayDoWithoutNumbersOfTheirOwn) {
+  const absl::Status status =
+      Load(Synthesize("granitehybrid", R"(, "keys": {"ssm.conv_kernel": 4,
+          "ssm.group_count": 1, "ssm.inner_size": 128, "ssm.state_size": 16,
+          "ssm.time_step_rank": 4, "attention.head_count_kv": [0, 2, 0]})"),
+           {});
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// The same of tensors, in all blocks at once.
+TEST(Refusals, NameTheTensorThatAFamilyCannotDoWithout) {
+  const struct {
+    const char* architecture;
+    const char* more;
+    const char* tensor;
+  } cases[] = {
+      {"gpt-oss", kMixture, "output.weight"},
+      {"glm4moe", kMixture, "output.weight"},
+      {"bailingmoe2", kMixture, "output.weight"},
+      {"dots1", kMixture, "output.weight"},
+      {"minimax-m2", kMixture, "output.weight"},
+      {"olmoe", kMixture, "output.weight"},
+      {"qwen2moe", kMixture, "output.weight"},
+      {"olmo2", "", "output.weight"},
+      {"stablelm", "", "output.weight"},
+      {"phimoe", kMixture, "output.bias"},
+      {"phimoe", kMixture, "output.weight"},
+      {"gpt-oss", kMixture, "ffn_gate_inp.bias"},
+      {"gpt-oss", kMixture, "ffn_gate_exps.bias"},
+      {"gpt-oss", kMixture, "ffn_up_exps.bias"},
+      {"gpt-oss", kMixture, "ffn_down_exps.bias"},
+      {"glm4moe", kMixture, "exp_probs_b.bias"},
+      {"minimax-m2", kMixture, "exp_probs_b.bias"},
+      {"gemma4", kGemma4E, "rope_freqs.weight"},
+  };
+  for (const auto& c : cases) {
+    const std::string path = Synthesize(c.architecture, c.more);
+    const absl::Status whole = Load(path, {});
+    EXPECT_TRUE(whole.ok()) << whole;
+    const std::string message = Without(path, c.tensor);
+    EXPECT_THAT(message, AllOf(HasSubstr("missing tensor '"),
+                               HasSubstr(absl::StrCat(c.tensor, "'"))))
+        << c.architecture;
+  }
+}
+
+// Families of which some models share the embedding.
+TEST(Output, IsTheEmbeddingWherePublishedModelsHaveItSo) {
+  for (const auto& [architecture, more] :
+       {std::pair<const char*, const char*>{"llama", ""},
+        {"qwen3moe", kMixture},
+        {"deepseek2", kLatent},
+        {"ernie4_5-moe", kMixture}}) {
+    EXPECT_EQ(Without(Synthesize(architecture, more), "output.weight"), "");
+  }
+}
+
+// What a router does: how scores come of its logits, and what becomes of the
+// weights of the chosen.
+std::string RouterOf(const Graph& graph) {
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!node.Is(kTopKOp)) continue;
+    const auto choice = node.attributes.As<TopKAttributes>();
+    const NodeId before = graph.value(node.inputs[0]).producer;
+    std::string text = graph.node(before).op->name;
+    if (choice.normalize) absl::StrAppend(&text, ", normalized");
+    if (choice.normalize && !(choice.least_sum > 0)) return "0 / 0";
+    if (choice.groups > 1) absl::StrAppend(&text, ", best ", choice.group_best);
+    return text;
+  }
+  return "none";
+}
+
+TEST(Router, IsThePublishedOneWhereFilesDoNotSay) {
+  const struct {
+    const char* architecture;
+    const char* more;
+    const char* key;  // and its number, or none
+    uint32_t value;
+    const char* router;
+  } cases[] = {
+      {"dots1", kMixture, "", 0, "sigmoid, normalized"},
+      {"dots1", kMixture, "expert_gating_func", 0, "sigmoid, normalized"},
+      {"dots1", kMixture, "expert_gating_func", 1, "softmax, normalized"},
+      {"dots1", kMixture, "expert_weights_norm", 0, "sigmoid"},
+      {"bailingmoe2", kMixture, "", 0, "sigmoid, normalized"},
+      {"glm4moe", kMixture, "", 0, "sigmoid, normalized"},
+      {"glm4moe", kMixture, "expert_gating_func", 1, "softmax, normalized"},
+      {"glm4moe", kMixture, "expert_gating_func", 3, "add"},
+      {"minimax-m2", kMixture, "", 0, "sigmoid, normalized"},
+      {"minimax-m2", kMixture, "expert_gating_func", 1, "softmax, normalized"},
+      {"deepseek2", kLatent, "", 0, "softmax"},
+      {"deepseek2", kLatent, "expert_gating_func", 2, "sigmoid, normalized"},
+      {"deepseek2", kLatentBiased, "", 0, "sigmoid, normalized"},
+      {"deepseek2", kLatentBiased, "expert_gating_func", 1, "softmax"},
+      {"qwen3moe", kMixture, "", 0, "softmax, normalized"},
+      {"qwen3moe", kMixture, "expert_weights_norm", 0, "softmax"},
+      {"olmoe", kMixture, "", 0, "softmax"},
+      {"ernie4_5-moe", kBiased, "", 0, "softmax, normalized"},
+      {"hunyuan-moe", kMixture, "", 0, "softmax, normalized"},
+      {"gpt-oss", kMixture, "", 0, "add"},
+      {"gpt-oss", kMixture, "expert_gating_func", 3, "add"},
+  };
+  for (const auto& c : cases) {
+    const bool biased_logits = std::string(c.router) == "add";
+    std::string more = c.more;
+    if (biased_logits) {
+      more += R"(, "optional_tensors": ["ffn_gate_inp.bias"])";
+    }
+    Change change;
+    change.keys = [&](GgufWriter* writer) {
+      if (*c.key == 0) return;
+      writer->SetUint32(absl::StrCat(c.architecture, ".", c.key), c.value);
+    };
+    const auto loaded = Build(Synthesize(c.architecture, more), change);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(RouterOf(loaded->graph), c.router)
+        << c.architecture << " " << c.key << " " << c.value;
+  }
+}
+
+// V2 knows a group by its best expert, V3 by its best two.
+TEST(Router, ComparesGroupsAsTheFamilyDoes) {
+  const std::string path = Synthesize("deepseek2", kLatent);
+  for (const auto& [gating, router] :
+       {std::pair<uint32_t, const char*>{1, "softmax, best 1"},
+        {2, "sigmoid, normalized, best 2"}}) {
+    Change change;
+    change.keys = [gating = gating](GgufWriter* writer) {
+      writer->SetUint32("deepseek2.expert_gating_func", gating);
+      writer->SetUint32("deepseek2.expert_group_count", 2);
+      writer->SetUint32("deepseek2.expert_group_used_count", 1);
+    };
+    const auto loaded = Build(path, change);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ(RouterOf(loaded->graph), router);
+  }
+}
+
+TEST(NextTokenBlocks, AreThoseThatTheMetadataCounts) {
+  const std::string path = Synthesize("glm4moe", kMixture);
+  const auto load = [&](uint32_t count, const char* tensor) {
+    Change change;
+    change.with = tensor;
+    change.keys = [&](GgufWriter* writer) {
+      writer->SetUint32("glm4moe.nextn_predict_layers", count);
+    };
+    return std::string(Load(path, change).message());
+  };
+  constexpr char kKey[] = "glm4moe.nextn_predict_layers is ";
+  EXPECT_EQ(load(0, ""), "");
+  EXPECT_EQ(load(1, "blk.2.nextn.enorm.weight"), "");
+  EXPECT_THAT(load(1, ""), AllOf(HasSubstr(absl::StrCat(kKey, 1)),
+                                 HasSubstr("block 2 has no 'blk.2.nextn.*'")));
+  EXPECT_THAT(load(2, "blk.2.nextn.enorm.weight"),
+              HasSubstr("block 1 has no 'blk.1.nextn.*'"));
+  for (const char* tensor :
+       {"blk.2.nextn.enorm.weight", "blk.0.nextn.enorm.weight"}) {
+    EXPECT_THAT(load(0, tensor), AllOf(HasSubstr(absl::StrCat(kKey, 0)),
+                                       HasSubstr(" has 'blk.")));
+  }
+  // Left out of the file altogether.
+  const absl::Status status =
+      Load(Synthesize("glm4moe", R"(, "keys": {"expert_count": 4,
+          "expert_used_count": 2, "nextn_predict_layers": 1})"),
+           {});
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// Windows of the blocks, where the file says nothing of them.
+TEST(SlidingWindow, IsThePublishedOneWhereFilesDoNotSay) {
+  const struct {
+    const char* architecture;
+    const char* more;
+    std::vector<int64_t> windows;
+  } cases[] = {
+      {"gpt-oss", kMixture, {128, 0, 128}},
+      {"cohere2", R"(, "context_length": 8192)", {4096, 4096, 4096}},
+      {"gemma2", R"(, "context_length": 8192)", {4096, 0, 4096}},
+      {"exaone4", R"(, "context_length": 8192)", {0, 0, 0}},
+  };
+  for (const auto& c : cases) {
+    const auto loaded = Build(Synthesize(c.architecture, c.more), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    for (size_t i = 0; i < c.windows.size(); ++i) {
+      EXPECT_EQ(loaded->config.WindowOf(i), c.windows[i]) << c.architecture;
+    }
+  }
+  const auto large = Build(
+      Synthesize("exaone4", R"(, "context_length": 8192, "block_count": 64)"),
+      {});
+  ASSERT_TRUE(large.ok()) << large.status();
+  for (int64_t block = 0; block < 64; ++block) {
+    EXPECT_EQ(large->config.WindowOf(block), block % 4 == 3 ? 0 : 4096);
+  }
 }
 
 TEST(SlidingWindow, ThatNoTextReachesIsNone) {

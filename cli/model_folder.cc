@@ -1,0 +1,114 @@
+#include "cli/model_folder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace weft {
+namespace {
+
+// Where `-00001-of-00003` begins at the end of a name; its size: nowhere.
+// `part`: the first number.
+size_t SplitMark(const std::string& stem, std::string* part) {
+  constexpr size_t kDigits = 5, kMark = 2 * kDigits + 5;
+  if (stem.size() <= kMark) return stem.size();
+  const size_t begin = stem.size() - kMark;
+  const std::string mark = stem.substr(begin);
+  for (size_t i = 0; i < kMark; ++i) {
+    const char want = "-00000-of-00000"[i];
+    if (want == '0' ? !absl::ascii_isdigit(mark[i]) : mark[i] != want) {
+      return stem.size();
+    }
+  }
+  *part = mark.substr(1, kDigits);
+  return begin;
+}
+
+ModelSet::Source* Find(absl::string_view name,
+                       std::vector<ModelSet::Source>* sources) {
+  for (ModelSet::Source& source : *sources) {
+    if (source.Answers(name)) return &source;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
+    const std::string& folder, const std::vector<std::string>& aliases) {
+  std::map<std::string, ModelSet::Source> files, plans;
+  std::map<std::string, int64_t> bytes;  // of all parts
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string ending = entry.path().extension().string();
+    const bool is_plan = ending == ".weft";
+    struct stat file;
+    if ((!is_plan && ending != ".gguf") ||
+        stat(entry.path().c_str(), &file) != 0 || !S_ISREG(file.st_mode)) {
+      continue;
+    }
+    const std::string stem = entry.path().stem().string();
+    std::string part;
+    ModelSet::Source source;
+    source.id = stem.substr(0, SplitMark(stem, &part));
+    source.path = entry.path().string();
+    source.created = file.st_mtime;
+    source.file_bytes = file.st_size;
+    if (!is_plan) bytes[source.id] += file.st_size;
+    if (!is_plan && !part.empty() && part != "00001") continue;
+    (is_plan ? plans : files).emplace(source.id, source);
+  }
+  for (auto& [name, source] : files) source.file_bytes = bytes[name];
+  plans.merge(files);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the folder ", folder, ": ", error.message()));
+  }
+  std::vector<ModelSet::Source> sources;
+  for (auto& [name, source] : plans) sources.push_back(std::move(source));
+  if (sources.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        folder, " has no models: want .gguf or .weft files in it"));
+  }
+  for (const std::string& alias : aliases) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(alias, absl::MaxSplits('=', 1));
+    ModelSet::Source* const source = Find(parts.second, &sources);
+    if (parts.first.empty() || source == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--alias ", alias, ": want NAME=MODEL with a model of ", folder));
+    }
+    if (Find(parts.first, &sources) != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--alias ", alias, ": this name is taken"));
+    }
+    source->aliases.push_back(parts.first);
+  }
+  return sources;
+}
+
+absl::Status PutFirst(const std::string& model,
+                      std::vector<ModelSet::Source>* sources) {
+  const auto it = std::find_if(
+      sources->begin(), sources->end(), [&](const ModelSet::Source& source) {
+        std::error_code error;
+        return source.Answers(model) ||
+               std::filesystem::equivalent(source.path, model, error);
+      });
+  if (it == sources->end()) {
+    return absl::NotFoundError(
+        absl::StrCat(model, " is no model of the folder of --models"));
+  }
+  std::rotate(sources->begin(), it, it + 1);
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,219 @@
+// weft serve --models: several models by name, in a budget of memory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/scripted_model.h"
+#include "tests/e2e/server.h"
+#include "tests/e2e/weft.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kTemplate[] =
+    "{% for message in messages %}{{ message.content }}{% endfor %}<|go|>";
+
+// A folder of models that say their own names.
+class Models : public testing::Test {
+ protected:
+  static constexpr const char* kNames[] = {"ant", "bee", "cat", "dog"};
+
+  static void SetUpTestSuite() {
+    folder_ = new std::string(TemporaryPath("models"));
+    fs::remove_all(*folder_);
+    fs::create_directory(*folder_);
+    for (const char* name : kNames) {
+      fs::rename(
+          ScriptedModel(absl::StrCat(name, ".gguf"), Saying(name), kTemplate),
+          absl::StrCat(*folder_, "/", name, ".gguf"));
+    }
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string Saying(const std::string& name) {
+    return absl::StrCat("I am the ", name);
+  }
+
+  static std::vector<std::string> Arguments(
+      const std::vector<std::string>& more) {
+    std::vector<std::string> all = {
+        "--models", *folder_, "--slots", "2", "--max-grammar-bytes", "1000000"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  static json Question(const std::string& name) {
+    json body = {{"messages", {{{"role", "user"}, {"content", "who"}}}}};
+    if (!name.empty()) body["model"] = name;
+    return body;
+  }
+  // What the model of this name says.
+  static std::string Ask(const Server& server, const std::string& name) {
+    const Answer answer =
+        Post(server, "/v1/chat/completions", Question(name).dump());
+    EXPECT_EQ(answer.status, 200) << answer.text;
+    if (answer.status != 200) return "";
+    return answer.json["choices"][0]["message"]["content"];
+  }
+  static json InfoOf(const Server& server, const std::string& name) {
+    return Get(server, "/v1/models/" + name).json;
+  }
+
+  static std::string* folder_;
+};
+
+std::string* Models::folder_ = nullptr;
+
+TEST_F(Models, AreLoadedWhenTheyAreAskedFor) {
+  const Server server(Arguments({"--alias", "insect=ant", "bee"}));
+  EXPECT_EQ(Get(server, "/v1/models").json["data"].size(), 4u);
+  EXPECT_EQ(InfoOf(server, "ant")["status"], "unloaded");
+  EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+  const json info = InfoOf(server, "insect");
+  EXPECT_EQ(info["id"], "ant");
+  EXPECT_EQ(info["status"], "ready");
+  EXPECT_GT(info["memory_bytes"], 0);
+  EXPECT_GT(info["context_length"], 0);
+  EXPECT_EQ(Ask(server, "insect"), Saying("ant"));
+  EXPECT_EQ(Ask(server, ""), Saying("bee"));
+  EXPECT_EQ(Ask(server, "cat:latest"), Saying("cat"));
+  EXPECT_EQ(MetricOf(server, "weft_model_loads_total"), 3);
+  EXPECT_EQ(MetricOf(server, "weft_models_ready"), 3);
+  EXPECT_EQ(MetricOf(server, "weft_requests_finished_total"), 4);
+  EXPECT_EQ(Get(server, "/health").json["models"]["dog"], "unloaded");
+  // Other routes, too.
+  EXPECT_EQ(Get(server, "/props?model=dog").json["model"], "dog");
+  EXPECT_EQ(Get(server, "/api/ps").json["models"].size(), 4u);
+  EXPECT_EQ(
+      Post(server, "/tokenize", R"({"content": "a", "model": "dog"})").status,
+      200);
+  for (const char* path : {"/v1/chat/completions", "/tokenize"}) {
+    const Answer unknown =
+        Post(server, path, R"({"content": "a", "model": "eel"})");
+    EXPECT_EQ(unknown.status, 404) << path;
+    EXPECT_EQ(unknown.json["error"]["code"], "model_not_found");
+    EXPECT_TRUE(
+        absl::StrContains(unknown.json["error"]["message"].get<std::string>(),
+                          "only bee, ant, cat, dog"))
+        << unknown.text;
+  }
+  EXPECT_EQ(Get(server, "/v1/models/eel").status, 404);
+  EXPECT_EQ(Post(server, "/v1/chat/completions", "{").status, 400);
+}
+
+// 100 requests over four models in a budget that holds two.
+TEST_F(Models, StayWithinTheirBudget) {
+  int64_t bytes = 0;
+  {
+    const Server server(Arguments({}));
+    for (const char* name : kNames) {
+      Ask(server, name);
+      bytes = std::max<int64_t>(bytes, InfoOf(server, name)["memory_bytes"]);
+    }
+  }
+  const int64_t budget = 2 * bytes + bytes / 2;
+  const Server server(Arguments({"--model-memory", absl::StrCat(budget)}));
+  std::atomic<bool> done = false;
+  std::thread watcher([&] {
+    while (!done) {
+      int64_t loaded = 0;
+      const json list = Get(server, "/v1/models").json["data"];
+      for (const json& model : list) {
+        const std::string status = model["status"];
+        if (status == "ready" || status == "loading") {
+          loaded += model["memory_bytes"].get<int64_t>();
+        }
+      }
+      EXPECT_LE(loaded, budget);
+    }
+  });
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) {
+    clients.emplace_back([&, client] {
+      for (int i = 0; i < 25; ++i) {
+        const std::string name = kNames[(client * 7 + i * i) % 4];
+        if (i % 3 == 0) {
+          json body = Question(name);
+          body["stream"] = true;
+          std::string text;
+          for (const json& event :
+               Events(Post(server, "/v1/chat/completions", body.dump()).text)) {
+            if (event["choices"].empty()) continue;
+            text += event["choices"][0]["delta"].value("content", "");
+          }
+          EXPECT_EQ(text, Saying(name));
+        } else {
+          EXPECT_EQ(Ask(server, name), Saying(name));
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  done = true;
+  watcher.join();
+  EXPECT_GT(MetricOf(server, "weft_model_unloads_total"), 0);
+  EXPECT_LE(MetricOf(server, "weft_models_ready"), 2);
+  EXPECT_EQ(MetricOf(server, "weft_requests_finished_total"), 100);
+}
+
+TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
+  const std::string broken = *folder_ + "/broken.gguf";
+  WriteTextFile(broken, "GGUF but not for long");
+  {
+    const Server server(Arguments({}));
+    const Answer answer =
+        Post(server, "/v1/chat/completions", Question("broken").dump());
+    EXPECT_GE(answer.status, 400) << answer.text;
+    EXPECT_EQ(InfoOf(server, "broken")["status"], "failed");
+    EXPECT_FALSE(InfoOf(server, "broken")["error"].get<std::string>().empty());
+    EXPECT_EQ(Ask(server, "dog"), Saying("dog"));
+    EXPECT_EQ(Get(server, "/health").status, 200);
+  }
+  fs::remove(broken);
+  const Server small(Arguments({"--model-memory", "1000"}));
+  const Answer answer =
+      Post(small, "/v1/chat/completions", Question("dog").dump());
+  EXPECT_EQ(answer.status, 503) << answer.text;
+  EXPECT_TRUE(absl::StrContains(answer.text, "--model-memory"));
+}
+
+TEST_F(Models, OfAFolderAreFilesPlansAndFirstParts) {
+  const std::string folder = TemporaryPath("kinds");
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const char* file :
+       {"a.gguf", "b.gguf", "b.weft", "c-00001-of-00002.gguf",
+        "c-00002-of-00002.gguf", "d-00002-of-00002.gguf", "e.txt"}) {
+    WriteTextFile(folder + "/" + file, "x");
+  }
+  fs::create_directory(folder + "/f.gguf");
+  const Server server({"--models", folder, "--alias", "z=c"});
+  std::vector<std::string> names;
+  const json list = Get(server, "/v1/models").json["data"];
+  for (const json& model : list) {
+    names.push_back(model["id"]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST_F(Models, WrongUseIsAnError) {
+  const std::string empty = TemporaryPath("empty");
+  fs::create_directories(empty);
+  ExpectError(Weft({"serve", "--models", empty}), 1);
+  ExpectError(Weft({"serve", "--models", "/no/such/folder"}), 2);
+  ExpectError(Weft({"serve", "--models", *folder_, "eel"}), 1);
+  ExpectError(Weft({"serve", "--models", *folder_, "--alias", "x=eel"}), 1);
+  ExpectError(Weft({"serve", "--models", *folder_, "--alias", "dog=ant"}), 1);
+  ExpectError(Weft({"serve", "--alias", "x=ant"}), 2);
+  ExpectError(Weft({"serve", "--model-memory", "16GB"}), 2);
+}
+
+}  // namespace
+}  // namespace weft
