@@ -141,6 +141,22 @@ std::vector<std::string> GreedyRun(std::vector<std::string> more) {
   return arguments;
 }
 
+TEST(Run, APromptThatIsKeptGivesTheSameSooner) {
+  const std::string folder = TemporaryPath("kept-prompts");
+  std::filesystem::remove_all(folder);
+  std::string prompt;
+  for (int i = 0; i < 40; ++i) prompt += "It is a truth universally known. ";
+  const std::vector<std::string> command = {
+      "run", "-p", prompt, "-n", "20", "--json", "--prompt-cache", folder};
+  const Json cold = WeftJson(command);
+  const Json warm = WeftJson(command);
+  EXPECT_EQ(cold["cached_tokens"], 0);
+  EXPECT_GT(warm["cached_tokens"], 128);
+  EXPECT_EQ(cold["tokens"], warm["tokens"]);
+  EXPECT_EQ(cold["text"], warm["text"]);
+  ExpectError(Weft({"run", "-p", "a", "--prompt-cache", kModel}), 1);
+}
+
 TEST(Run, StopTextsEndTheText) {
   const std::string text = WeftJson(GreedyRun({}))["text"];
   const std::string stop = text.substr(text.size() / 2, 3);
