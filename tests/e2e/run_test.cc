@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "base/mapped_file.h"
@@ -148,13 +149,15 @@ TEST(Run, APromptThatIsKeptGivesTheSameSooner) {
   for (int i = 0; i < 40; ++i) prompt += "It is a truth universally known. ";
   const std::vector<std::string> command = {
       "run", "-p", prompt, "-n", "20", "--json", "--prompt-cache", folder};
-  const Json cold = WeftJson(command);
-  const Json warm = WeftJson(command);
+  const nlohmann::json cold = WeftJson(command);
+  const nlohmann::json warm = WeftJson(command);
   EXPECT_EQ(cold["cached_tokens"], 0);
   EXPECT_GT(warm["cached_tokens"], 128);
   EXPECT_EQ(cold["tokens"], warm["tokens"]);
   EXPECT_EQ(cold["text"], warm["text"]);
-  ExpectError(Weft({"run", "-p", "a", "--prompt-cache", kModel}), 1);
+  ExpectError(Weft({"run", "-p", "a", "--prompt-cache",
+                    "tests/data/golden/arch/llama-gqa.gguf"}),
+              1);
 }
 
 TEST(Run, StopTextsEndTheText) {
