@@ -166,7 +166,7 @@ typedef struct weft_request {
   const int32_t* bias_tokens; /* NULL */
   const float* biases;        /* NULL */
   size_t bias_count;          /* 0 */
-  int32_t speculate; /* tokens may be guessed, see weft_options; 1 */
+  int32_t speculate;          /* tokens may be guessed, see weft_options; 1 */
 } weft_request;
 
 WEFT_API weft_code weft_request_init(weft_request* request, size_t struct_size);

@@ -32,8 +32,9 @@ class AnswerWriterTest : public testing::Test {
           form == nullptr ? answer::PlainForms() : answer::NamedForms(form),
           std::move(options));
     }
-    return AnswerWriter(kind, {"id-1", 5, "model", {}}, fields_, tokenizer_.get(),
-                        std::move(readers), std::move(echoes));
+    return AnswerWriter(kind, {"id-1", 5, "model", {}}, fields_,
+                        tokenizer_.get(), std::move(readers),
+                        std::move(echoes));
   }
 
   std::unique_ptr<const Tokenizer> tokenizer_;
