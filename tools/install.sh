@@ -22,6 +22,8 @@ done
 # they are headers only; python3-jinja2 is what a test compares with.
 packages="
   bazel-bootstrap
+  chrpath
+  dpkg-dev
   g++
   libabsl-dev
   libbenchmark-dev
