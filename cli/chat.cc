@@ -122,8 +122,7 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
       app.add_subcommand("chat", "A conversation at the terminal");
-  command->add_option("MODEL", flags->model,
-                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_option("MODEL", flags->model, kModelHelp);
   CLI::Option* message = command->add_option(
       "-p,--prompt", flags->message, "the only message: its answer, no more");
   command->add_option("--system", flags->system, "the system message");
@@ -137,6 +136,7 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->sampling.AddTo(*command);
   flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, message, &common, action] {
     flags->has_message = message->count() > 0;
     *action = [flags, &common] { return Run(*flags, common); };

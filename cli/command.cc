@@ -22,6 +22,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "cli/kept_plans.h"
 #include "cli/output.h"
 #include "passes/pipeline.h"
 #include "runtime/machine/arena.h"
@@ -112,6 +113,16 @@ void CompileFlags::AddTo(CLI::App& command) {
         "--buckets", "--planner", "--pre"}) {
     compile_time.push_back(command.get_option(name));
   }
+}
+
+void CompileFlags::AddPlanCacheTo(CLI::App& command) {
+  keep_plans = true;
+  command
+      .add_flag_callback(
+          "--no-plan-cache", [this] { keep_plans = false; },
+          "keep no plan of a model that was pulled: it is compiled again at "
+          "each start")
+      ->group("Compilation");
 }
 
 absl::Status CompileFlags::CheckModel(const std::string& model) const {
@@ -404,12 +415,14 @@ bool IsSet(const char* variable) {
 
 }  // namespace
 
-Progress MakeProgress(const CommonFlags& common, const std::string& label) {
+bool ShowsProgress(const CommonFlags& common) {
   const char* terminal = std::getenv("TERM");
-  if (common.quiet || isatty(STDERR_FILENO) == 0 || IsSet("NO_COLOR") ||
-      terminal == nullptr || std::strcmp(terminal, "dumb") == 0) {
-    return nullptr;
-  }
+  return !common.quiet && isatty(STDERR_FILENO) != 0 && !IsSet("NO_COLOR") &&
+         terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+}
+
+Progress MakeProgress(const CommonFlags& common, const std::string& label) {
+  if (!ShowsProgress(common)) return nullptr;
   auto bar = std::make_shared<ProgressBar>(label);
   return [bar](double fraction) { bar->Show(fraction); };
 }
@@ -446,6 +459,10 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
   }
   options.progress = MakeProgress(common, "packing weights");
   if (adjust) adjust(&options);
+  if (compile.keep_plans && !model.empty() && !IsPlanFile(model)) {
+    const std::string plan = KeptPlanOf(model, options, common);
+    if (!plan.empty()) return Engine::Load(plan, options);
+  }
   return Engine::Load(model, options);
 }
 

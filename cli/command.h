@@ -55,8 +55,13 @@ struct CompileFlags {
   std::string affinity;
   bool force = false;
   std::vector<const CLI::Option*> compile_time;  // what a plan file fixes
+  // Plans of models that were pulled are kept (kept_plans.h).
+  bool keep_plans = false;
 
   void AddTo(CLI::App& command);
+  // For commands that are started again and again: --no-plan-cache, and plans
+  // are kept otherwise.
+  void AddPlanCacheTo(CLI::App& command);
   // A plan file keeps the options that it was compiled with: flags that would
   // change them are a usage error.
   absl::Status CheckModel(const std::string& model) const;
@@ -91,6 +96,11 @@ struct ChatTemplateFlag {
 absl::StatusOr<ChatTemplate> ChatTemplateOf(const Vocabulary& vocabulary,
                                             std::string* warning);
 
+// Of MODEL, where a name fetches it (model_argument.h).
+inline constexpr char kModelHelp[] =
+    "a .gguf or .weft file, or owner/name:TYPE on a hub, which is pulled if it "
+    "is not there (default: the embedded model)";
+
 // The flag --pre NAME.
 void AddPreFlag(CLI::App& command, std::string* pre);
 
@@ -120,6 +130,10 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text,
 
 // Token ids for a measurement or a check: the same in every run.
 std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary);
+
+// Whether standard error is a terminal that shows lines which change, and wants
+// to.
+bool ShowsProgress(const CommonFlags& common);
 
 // A progress bar on a terminal, nothing elsewhere or when quiet. `label` stands
 // before it. Clears itself when done.
@@ -157,6 +171,9 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
 void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action);
 void AddReplay(CLI::App& app, const CommonFlags& common, Action* action);
+void AddPull(CLI::App& app, const CommonFlags& common, Action* action);
+void AddList(CLI::App& app, const CommonFlags& common, Action* action);
+void AddRm(CLI::App& app, const CommonFlags& common, Action* action);
 void AddServe(CLI::App& app, const CommonFlags& common, Action* action);
 void AddChat(CLI::App& app, const CommonFlags& common, Action* action);
 void AddDoctor(CLI::App& app, const CommonFlags& common, Action* action);

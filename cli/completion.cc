@@ -171,10 +171,14 @@ void PrintManual(CLI::App& app) {
   std::cout << ".TH WEFT 1\n.SH NAME\nweft \\- " << Roff(app.get_description())
             << "\n"
             << ".SH SYNOPSIS\n.B weft\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
-               ".B weft\n.I FILE\n"
+               ".B weft\n.I MODEL\n"
                ".SH DESCRIPTION\n"
-               "A file alone is a chat with the model in it. Results go to "
-               "standard output, all else to standard error.\n"
+               "A model alone is a chat with it. Results go to standard "
+               "output, all else to standard error.\n.PP\n"
+               "A model is a .gguf or .weft file, or the name of one on a hub: "
+               "owner/name, or owner/name:TYPE. Those that were pulled have "
+               "their names in every command; run, chat and serve pull what "
+               "is not there.\n"
                ".SH OPTIONS OF ALL COMMANDS\n";
   std::vector<const CLI::Option*> of_all;
   for (const CLI::Option* option : app.get_options()) of_all.push_back(option);
@@ -194,6 +198,13 @@ void PrintManual(CLI::App& app) {
     std::cout << "\n" << Roff(command->get_description()) << ".\n";
     PrintFlags(flags);
   }
+  std::cout << ".SH ENVIRONMENT\n"
+               ".TP\n\\fBWEFT_CACHE\\fR\nThe folder of what was pulled "
+               "($XDG_CACHE_HOME/weft, or ~/.cache/weft).\n"
+               ".TP\n\\fBHF_ENDPOINT\\fR, \\fBHF_TOKEN\\fR\nThe hub "
+               "(https://huggingface.co), and what shows who asks.\n"
+               ".TP\n\\fBNO_COLOR\\fR\nNothing is drawn, and nothing is "
+               "coloured.\n";
   std::cout << ".SH EXIT STATUS\n0 on success, 1 if it failed, 2 for a wrong "
                "use, 130 after an interrupt.\n";
 }

@@ -15,6 +15,8 @@
 #include "cli/aliases.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/kept_plans.h"
+#include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/version.h"
 
@@ -25,10 +27,11 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,        AddCompile,  AddDump,       AddInspect,    AddEval,
-    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,     AddProfile,
-    AddBench,      AddSynth,    AddQuantize,   AddImatrix,    AddServe,
-    AddReplay,     AddChat,     AddDoctor,     AddCompletion, AddManual,
+    AddRun,        AddCompile,    AddDump,       AddInspect, AddEval,
+    AddPerplexity, AddTokenize,   AddDetokenize, AddVerify,  AddProfile,
+    AddBench,      AddSynth,      AddQuantize,   AddImatrix, AddServe,
+    AddReplay,     AddChat,       AddPull,       AddList,    AddRm,
+    AddDoctor,     AddCompletion, AddManual,
 };
 
 int Fail(absl::string_view message, int code) {
@@ -87,7 +90,7 @@ bool HasFlag(const CLI::App& app, const CLI::App* command,
          (command != nullptr && command->get_option_no_throw(flag) != nullptr);
 }
 
-// "weft help run" is "weft run --help", and "weft FILE" is "weft chat FILE".
+// "weft help run" is "weft run --help", and "weft MODEL" is "weft chat MODEL".
 // False if the first word is no command then.
 bool FindCommandWord(const std::vector<std::string>& names,
                      std::vector<std::string>* words) {
@@ -101,7 +104,10 @@ bool FindCommandWord(const std::vector<std::string>& names,
     return true;
   }
   std::error_code error;
-  if (!std::filesystem::is_regular_file(words->front(), error)) return false;
+  if (!std::filesystem::is_regular_file(words->front(), error) &&
+      !ParseHubName(words->front())) {
+    return false;
+  }
   words->insert(words->begin(), "chat");
   return true;
 }
@@ -160,7 +166,7 @@ int Main(int argc, char** argv) {
                              ": the commands are ", absl::StrJoin(names, ", ")),
                 kExitUsage);
   }
-  const CLI::App* command =
+  CLI::App* const command =
       words.empty() ? nullptr : FindCommand(app, words.front());
   CommandLine line = TranslateFlags(
       std::move(words),
@@ -180,7 +186,8 @@ int Main(int argc, char** argv) {
   }
   absl::StatusOr<int> code = kExitOk;
   try {
-    code = action();
+    if (command != nullptr) code = ResolveModels(*command, common);
+    if (code.ok()) code = action();
   } catch (const std::bad_alloc&) {
     return Fail(
         "not enough memory: the system gave no more: choose a smaller model or "
@@ -193,6 +200,7 @@ int Main(int argc, char** argv) {
     if (absl::Status s = FinishOutput(); !s.ok()) code = s;
   }
   if (!code.ok()) {
+    DropDamagedPlan(code.status());
     return Fail(code.status().message(),
                 IsUsageError(code.status()) ? kExitUsage : kExitFailure);
   }

@@ -273,8 +273,7 @@ absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
 void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("run", "Streams generated text");
-  command->add_option("MODEL", flags->model,
-                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_option("MODEL", flags->model, kModelHelp);
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt,
                                             "the text to go on from");
   CLI::Option* file = command->add_option("-f,--file", flags->file,
@@ -303,6 +302,7 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->sampling.AddTo(*command);
   flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, prompt, file, &common, action] {
     flags->has_prompt = prompt->count() > 0;
     flags->has_file = file->count() > 0;

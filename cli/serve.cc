@@ -379,8 +379,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "serve", "Serves an OpenAI-compatible API and a chat page over HTTP");
-  command->add_option("MODEL", flags->model,
-                      "a .gguf or .weft file (default: the embedded model)");
+  command->add_option("MODEL", flags->model, kModelHelp);
   command
       ->add_option("--host", flags->host,
                    "the address to listen at; 0.0.0.0 is every one")
@@ -476,6 +475,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->speculation.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
+  flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, &common, action] {
     flags->scheduler.prefix_cache = !flags->no_prefix_cache;
     *action = [flags, &common] { return Run(*flags, common); };

@@ -13,6 +13,7 @@ packages="
   libbrotli1
   libcpp-httplib-dev
   libcpp-httplib0.11
+  libcurl4-openssl-dev
   libgmock-dev
   libgtest-dev
   libncurses-dev
@@ -43,7 +44,7 @@ for shared in brotli cpp-httplib crypto ssl; do
   mv "$folder"/tree/usr/lib/aarch64-linux-gnu/lib$shared*.so* "$folder/lib"
 done
 mv "$folder"/tree/lib/aarch64-linux-gnu/libz.so.1* "$folder/lib"
-# Two of OpenSSL's headers are the architecture's own.
+# Of OpenSSL and curl, headers are the architecture's own.
 mv "$folder"/tree/usr/include/aarch64-linux-gnu "$folder/include"
 rm -r "$folder/state" "$folder/cache" "$folder/packages" "$folder/tree" \
   "$folder/status"

@@ -17,16 +17,19 @@ for argument; do
   esac
 done
 
-# The one list of packages. oneDNN and cpp-httplib are linked as shared libraries; the
-# others as archives, or they are headers only; python3-jinja2 is what a test compares
-# with.
+# The one list of packages. oneDNN, OpenSSL and cpp-httplib are linked as shared
+# libraries, libcurl is loaded when it is needed; the others are linked as archives, or
+# they are headers only; python3-jinja2 is what a test compares with.
 packages="
   bazel-bootstrap
+  chrpath
+  dpkg-dev
   g++
   libabsl-dev
   libbenchmark-dev
   libcli11-dev
   libcpp-httplib-dev
+  libcurl4-openssl-dev
   libdnnl-dev
   libgmock-dev
   libgtest-dev
@@ -34,6 +37,7 @@ packages="
   libonnx-dev
   libpcre2-dev
   libprotobuf-dev
+  libssl-dev
   libutf8proc-dev
   libxxhash-dev
   nlohmann-json3-dev

@@ -12,9 +12,10 @@ namespace {
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_NE(WeftOut({"--help"}).find("run"), std::string::npos);
   EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
-  for (const char* command : {"run", "dump", "inspect", "eval", "perplexity",
-                              "tokenize", "detokenize", "bench", "synth",
-                              "quantize", "imatrix", "verify", "profile"}) {
+  for (const char* command :
+       {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
+        "detokenize", "bench", "synth", "quantize", "imatrix", "verify",
+        "profile", "pull", "list", "rm"}) {
     EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
   }
 }
@@ -141,6 +142,10 @@ TEST(Usage, NearMissesAreNamed) {
     const char* meant;
   } cases[] = {
       {{"compil"}, "did you mean compile?"},
+      {{"pul"}, "did you mean pull?"},
+      {{"lsit"}, "did you mean list?"},
+      {{"rn", "x"}, "did you mean run?"},
+      {{"list", "--jsn"}, "did you mean --json?"},
       {{"run", "--temperatur", "0"}, "did you mean --temperature?"},
       {{"serve", "--slotz=2"}, "did you mean --slots?"},
       {{"run", "--thread", "2"}, "did you mean --threads?"},

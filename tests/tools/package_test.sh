@@ -1,6 +1,7 @@
 #!/bin/bash
 # A packaged folder runs by itself: nothing from the environment, no library but
-# its own and those of the base system.
+# its own and those of the base system. So does the archive of it; and the package for
+# Debian is one that lintian finds nothing wrong with, where that is installed.
 set -eu
 
 binary=$1
@@ -16,6 +17,41 @@ fail() {
 [ -s "$folder/LICENSE" ] || fail "no licence"
 [ -s "$folder/licenses/libgomp1" ] || fail "no licence of OpenMP"
 [ -e "$folder/lib/libgomp.so.1" ] || fail "no OpenMP"
+
+# The archive has the same under its own name, and fetches models with a library of
+# its own: nobody answers here.
+mkdir "$TEST_TMPDIR/unpacked"
+tar -C "$TEST_TMPDIR/unpacked" -xzf "$TEST_TMPDIR"/weft-*-linux-*.tar.gz
+unpacked=$(echo "$TEST_TMPDIR"/unpacked/weft-*)
+diff -r "$folder" "$unpacked" || fail "the archive is not the folder"
+why=$(env -i HF_ENDPOINT=http://127.0.0.1:1 WEFT_CACHE="$TEST_TMPDIR/cache" \
+  LD_DEBUG=libs LD_DEBUG_OUTPUT="$TEST_TMPDIR/pulled" \
+  "$unpacked/weft" pull owner/name 2>&1) && fail "pulled from nobody"
+case $why in
+  *"ailed to connect"*) ;;
+  *) fail "$why" ;;
+esac
+grep -h 'calling init' "$TEST_TMPDIR"/pulled.* | grep -q "$unpacked/lib/libcurl.so.4" ||
+  fail "another libcurl"
+[ -s "$unpacked/share/weft.1" ] || fail "no man page"
+
+package=$(echo "$TEST_TMPDIR"/weft_*.deb)
+dpkg-deb --contents "$package" >"$TEST_TMPDIR/contents"
+for path in usr/bin/weft usr/share/man/man1/weft.1.gz etc/default/weft \
+  lib/systemd/system/weft.service usr/share/doc/weft/copyright \
+  usr/share/bash-completion/completions/weft \
+  usr/share/zsh/vendor-completions/_weft \
+  usr/share/fish/vendor_completions.d/weft.fish; do
+  grep -q " \./$path\$" "$TEST_TMPDIR/contents" || fail "no $path in the package"
+done
+dpkg-deb -x "$package" "$TEST_TMPDIR/installed"
+env -i "$TEST_TMPDIR/installed/usr/bin/weft" run -n 1 --quiet >/dev/null ||
+  fail "the package's program"
+dpkg-deb --field "$package" Depends | grep -q libdnnl || fail "depends on no oneDNN"
+if command -v lintian >/dev/null; then
+  found=$(lintian --allow-root --fail-on error,warning "$package" 2>&1) ||
+    fail "lintian: $found"
+fi
 
 # Moved elsewhere, and called through a link.
 mv "$folder" "$TEST_TMPDIR/moved"

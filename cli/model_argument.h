@@ -1,0 +1,25 @@
+// Models by their name on a hub, wherever a command takes a model's file.
+//
+// One place for all commands: what was given for MODEL is looked at between
+// parsing and the command itself, and a name becomes the path of a file in the
+// store (runtime/hub/model_store.h). A file of that name, if there is one, is
+// meant. What talks, generates or serves fetches a model that is not there;
+// what looks at one says how to get it.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "cli/command.h"
+#include "runtime/hub/hub_name.h"
+#include "runtime/hub/pull.h"
+
+namespace weft {
+
+// Replaces names among the models that `command` was given, and returns
+// kExitOk.
+absl::StatusOr<int> ResolveModels(CLI::App& command, const CommonFlags& common);
+
+// Fetches a model; says which and how far it is.
+absl::StatusOr<Pulled> PullModel(const HubName& name,
+                                 const CommonFlags& common);
+
+}  // namespace weft
