@@ -24,7 +24,7 @@ std::string g_plan_in_use;
 // need not be written before.
 bool Fits(const Plan& plan, const EngineOptions& options, int threads) {
   return options.force ||
-         MemoryOf(plan, options.sequences, options.sequences, options.kv_pages,
+         MemoryOf(plan, options.slots, options.slots, options.kv_pages,
                   options.checkpoints, options.rewind_rows)
                  .peak(threads) <= AvailableMemory();
 }
