@@ -148,7 +148,8 @@ TEST(Run, APromptThatIsKeptGivesTheSameSooner) {
   std::string prompt;
   for (int i = 0; i < 40; ++i) prompt += "It is a truth universally known. ";
   const std::vector<std::string> command = {
-      "run", "-p", prompt, "-n", "20", "--json", "--prompt-cache", folder};
+      "run", "-p",     prompt,           "-n",  "20", "--seed",
+      "3",   "--json", "--prompt-cache", folder};
   const nlohmann::json cold = WeftJson(command);
   const nlohmann::json warm = WeftJson(command);
   EXPECT_EQ(cold["cached_tokens"], 0);
