@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -103,11 +104,13 @@ bool FindCommandWord(const std::vector<std::string>& names,
   if (std::find(names.begin(), names.end(), words->front()) != names.end()) {
     return true;
   }
+  const std::string& word = words->front();
   std::error_code error;
-  if (!std::filesystem::is_regular_file(words->front(), error) &&
-      !ParseHubName(words->front())) {
-    return false;
-  }
+  const bool is_file = std::filesystem::is_regular_file(word, error) ||
+                       absl::StrContains(word, "/") ||
+                       absl::EndsWith(word, ".gguf") ||
+                       absl::EndsWith(word, ".weft");
+  if (!is_file && !ParseHubName(word)) return false;
   words->insert(words->begin(), "chat");
   return true;
 }

@@ -95,13 +95,9 @@ absl::StatusOr<std::string> PathOf(const std::string& text, bool pulls,
   }
   absl::StatusOr<Pulled> pulled = PullModel(*name, common);
   if (pulled.ok()) return pulled->model.path;
-  if (absl::IsNotFound(pulled.status()) ||
-      absl::IsPermissionDenied(pulled.status())) {
-    return absl::Status(pulled.status().code(),
-                        absl::StrCat(pulled.status().message(),
-                                     "; nor is there a file ", text));
-  }
-  return pulled.status();
+  return absl::Status(pulled.status().code(),
+                      absl::StrCat(pulled.status().message(),
+                                   "; nor is there a file ", text));
 }
 
 }  // namespace

@@ -109,8 +109,7 @@ void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--tensor-type", flags->options.tensor_types,
                    "PATTERN=TYPE for the matrices whose names match: "
                    "'ffn_down=Q6_K', 'blk.0.*=Q8_0'; may come several times")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Quantize(*flags, common); };
   });

@@ -190,6 +190,14 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   model.chat_template =
       std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
+  if (flags.one_of_several && !options.cache_folder.empty()) {
+    // The others' are.
+    const absl::Status keeps = CheckKeepsPrompts(*engine);
+    if (!keeps.ok()) {
+      PrintWarnings(common, {absl::StrCat(model.id, ": ", keeps.message())});
+      options.cache_folder.clear();
+    }
+  }
   options.client_queue_limit =
       flags.client_queue > 0 ? flags.client_queue
                              : options.queue_limit - options.queue_limit / 4;
@@ -219,6 +227,7 @@ ServedModelFlags WithModel(const ServedModelFlags& flags,
   ServedModelFlags one = flags;
   one.model = source.path;
   one.model_name = source.id;
+  one.one_of_several = true;
   return one;
 }
 
@@ -272,6 +281,13 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
     model.log = log;
     return model;
   };
+  // What can never be loaded is better known now.
+  const absl::StatusOr<int64_t> first = loader.bytes(sources[0]);
+  if (first.ok() && *first > budget) {
+    PrintWarnings(common,
+                  {absl::StrCat(sources[0].id, " needs ", (*first >> 20) + 1,
+                                " MiB: more than --model-memory allows")});
+  }
   models->SetSources(std::move(sources), std::move(loader), budget);
   return absl::OkStatus();
 }

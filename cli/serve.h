@@ -17,6 +17,7 @@ struct ServedModelFlags {
   ServedModelFlags() { scheduler.prompt_logprob_rows = 16; }
 
   std::string model, model_name;
+  bool one_of_several = false;  // of a folder
   int slots = 4;
   int64_t client_queue = 0;  // 0: three quarters
   int64_t kv_tokens = 0;     // 0: a whole context for each slot

@@ -61,8 +61,7 @@ void AddSynth(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--tensor-type", flags->options.tensor_types,
                    "PATTERN=TYPE for the matrices whose names match: "
                    "'ffn_down=Q6_K', 'blk.0.*=Q8_0'; may come several times")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_option("--seed", flags->options.seed, "of the random weights")
       ->capture_default_str();
   command->add_option("--blocks", flags->options.blocks,

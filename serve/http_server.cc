@@ -165,12 +165,19 @@ HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
                                                    options_.limits.idle_time)));
   });
   set_exception_handler([](const httplib::Request&, httplib::Response& response,
-                           std::exception_ptr) {
+                           std::exception_ptr thrown) {
+    const char* what = "internal error: please report this request";
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      what = "not enough memory for this request";
+    } catch (...) {
+    }
     Exchange* exchange = Current<Exchange>();
     HttpCall{
         exchange->head,         response,      *exchange->connection, "", "",
         exchange->error_form(), exchange->kept}
-        .Answer(HttpError(500, "not enough memory for this request"));
+        .Answer(HttpError(500, what));
   });
 }
 

@@ -71,6 +71,10 @@ bool ModelSet::Source::Answers(absl::string_view name) const {
   return is(name) || is(absl::StripSuffix(name, ":latest"));
 }
 
+bool ModelSet::IsStale(const Member& member) const {
+  return by_name() && !member.model->engine().CheckFiles().ok();
+}
+
 ModelSet::Member* ModelSet::Find(absl::string_view name) const {
   for (const auto& member : members_) {
     if (member->source.Answers(name)) return member.get();
@@ -106,7 +110,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelSet::Get(
   if (!any && !Has(name)) return Unknown(name);
   const absl::MutexLock lock(&mutex_);
   Member* const member = any ? members_.front().get() : Find(name);
-  const auto ready = [&] { return member->model && !member->leaving; };
+  const auto ready = [&] {
+    return member->model && !member->leaving && !IsStale(*member);
+  };
   if (ready() && !closed_) return Use(member);
   const int64_t place = ++asked_;
   waiting_.push_back(place);
@@ -133,14 +139,23 @@ absl::Status ModelSet::Load(Member* member, const std::function<bool()>& gone) {
       Clock::now() - member->failed < kRetry) {
     return member->error;
   }
+  // Not the fault of who asks.
   const auto fail = [member](const absl::Status& status) {
     member->state = State::kFailed;
-    member->error = status;
+    member->error = absl::Status(
+        absl::IsResourceExhausted(status) ? absl::StatusCode::kUnavailable
+                                          : absl::StatusCode::kInternal,
+        absl::StrCat("the model ", member->source.id,
+                     " cannot be loaded: ", status.message()));
     member->failed = Clock::now();
-    return status;
+    return member->error;
   };
   // Only the first of those who wait gets here, so the member stays as it is
   // while the lock is given up.
+  if (member->model) {  // of a file that has changed
+    WEFT_RETURN_IF_ERROR(Leave(member, gone));
+    member->bytes = -1;
+  }
   if (member->bytes < 0) {
     mutex_.Unlock();
     const absl::StatusOr<int64_t> bytes = loader_.bytes(member->source);
@@ -174,19 +189,21 @@ absl::Status ModelSet::MakeRoom(int64_t bytes,
         oldest = member.get();
       }
     }
-    oldest->leaving = true;
-    while (oldest->users > 0 && !closed_ && !gone()) {
-      changed_.WaitWithTimeout(&mutex_, kLook);
-    }
-    oldest->leaving = false;
-    if (closed_) return Closed();
-    if (oldest->users > 0) return absl::CancelledError("the client has gone");
-    Unload(oldest);
+    WEFT_RETURN_IF_ERROR(Leave(oldest, gone));
   }
   return absl::OkStatus();
 }
 
-void ModelSet::Unload(Member* member) {
+absl::Status ModelSet::Leave(Member* member,
+                             const std::function<bool()>& gone) {
+  member->leaving = true;
+  while (member->users > 0 && !closed_ && !gone()) {
+    changed_.WaitWithTimeout(&mutex_, kLook);
+  }
+  member->leaving = false;
+  if (closed_) return Closed();
+  if (member->users > 0) return absl::CancelledError("the client has gone");
+
   std::unique_ptr<const ServedModel> model = std::move(member->model);
   member->state = State::kUnloaded;
   ++unloads_;
@@ -196,6 +213,7 @@ void ModelSet::Unload(Member* member) {
   mutex_.Unlock();
   model.reset();
   mutex_.Lock();
+  return absl::OkStatus();
 }
 
 int64_t ModelSet::LoadedBytes() const {

@@ -79,8 +79,8 @@ class ModelSet {
   // The model of this name or alias, loaded if it was not; it stays as long as
   // the pointer is there, which must not outlive the set. Blocks; `gone` is
   // asked now and then whether nobody waits any more. Errors: kNotFound, no
-  // such name; kCancelled; kUnavailable, the set was closed or the budget is
-  // too small for it; those of loading.
+  // such name; kCancelled; kUnavailable, the set was closed, or memory or the
+  // budget is too small for it; kInternal, it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const ServedModel>> Get(
       absl::string_view name, const std::function<bool()>& gone);
 
@@ -121,7 +121,11 @@ class ModelSet {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status MakeRoom(int64_t bytes, const std::function<bool()>& gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unload(Member* member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Unloads it once nobody uses it.
+  absl::Status Leave(Member* member, const std::function<bool()>& gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether its file has changed since it was loaded.
+  bool IsStale(const Member& member) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   int64_t LoadedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   Loader loader_;

@@ -158,7 +158,7 @@ class NativeForm : public AnswerForm {
     }
     if (!logprobs_) return;
     for (json& token : Logprobs(event)) {
-      bytes_ += static_cast<int64_t>(token.dump().size());
+      bytes_ += static_cast<int64_t>(JsonText(token).size());
       choice.logprobs.push_back(std::move(token));
     }
   }

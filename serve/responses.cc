@@ -397,7 +397,7 @@ class ResponsesForm : public AnswerForm {
     if (logprobs_) {
       json list = ChatLogprobs(model_.tokenizer(), event.tokens, top_);
       for (json& token : list["content"]) {
-        bytes_ += static_cast<int64_t>(token.dump().size());
+        bytes_ += static_cast<int64_t>(JsonText(token).size());
         token_logprobs_.push_back(std::move(token));
       }
     }

@@ -222,8 +222,8 @@ void Service::Health(HttpCall* call) {
   if (!why.empty()) return call->Answer(HttpError(503, why));
   json models = json::object();
   for (const ModelSet::Info& model : models_.List()) {
-    // Every request would be refused.
-    if (!model.files.ok()) {
+    // Every request would be refused; one of several is loaded again.
+    if (!model.files.ok() && !models_.by_name()) {
       return call->Answer(HttpError(503, std::string(model.files.message())));
     }
     models[model.source.id] = std::string(Name(model.state));

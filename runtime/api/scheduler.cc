@@ -62,17 +62,11 @@ static_assert(SchedulerOptions::kCachePages == PageStore::kWaiting + 1, "");
 
 absl::StatusOr<std::unique_ptr<PageStore>> OpenStore(
     Engine& engine, const SchedulerOptions& options) {
-  const auto error = [](absl::string_view what) {
+  WEFT_RETURN_IF_ERROR(CheckKeepsPrompts(engine));
+  if (!options.prefix_cache) {
     return absl::InvalidArgumentError(
-        absl::StrCat("prompts cannot be cached in files: ", what));
-  };
-  if (engine.cache().has_slots()) {
-    return error(
-        "the model has recurrent blocks, whose states are not kept "
-        "in files: leave out the folder");
+        "prompts cannot be kept in files: the prefix cache is switched off");
   }
-  if (engine.plan().model.encoder) return error("the model is an encoder");
-  if (!options.prefix_cache) return error("the prefix cache is switched off");
   PageStoreOptions store;
   store.folder = options.cache_folder;
   store.limit = options.cache_bytes;
@@ -317,6 +311,19 @@ void Scheduler::Impl::Loop() {
     }
     batcher_.TellNews(&ended);
   }
+}
+
+absl::Status CheckKeepsPrompts(const Engine& engine) {
+  const char* why = nullptr;
+  for (const StateBytes& state : StatesOf(engine.plan().buckets.back())) {
+    if (state.by_sequence) {
+      why = "it has recurrent blocks, whose states are not kept";
+    }
+  }
+  if (!engine.plan().model.generates()) why = "it writes no text";
+  if (why == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("prompts of this model cannot be kept in files: ", why));
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(

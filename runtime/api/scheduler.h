@@ -53,6 +53,10 @@
 
 namespace weft {
 
+// Whether prompts of this engine can be kept in files
+// (SchedulerOptions::cache_folder): an error that says why not.
+absl::Status CheckKeepsPrompts(const Engine& engine);
+
 class Scheduler {
  public:
   // Takes the engine, so that nothing else runs on it. Errors: options out of

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/output_file.h"
 #include "base/status.h"
 #include "ops/kernels/kernel.h"
@@ -52,8 +52,20 @@ XXH128_canonical_t SumOf(const uint8_t* bytes, int64_t size) {
   return sum;
 }
 
-bool ReadAll(const std::string& path, std::vector<uint8_t>* bytes) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+// When page `index` of a text that is used now counts as used.
+int64_t UseOf(int64_t index) {
+  constexpr int64_t kBetween = 1'000'000'000;
+  return absl::GetCurrentTimeNanos() - index * kBetween;
+}
+
+timespec AsTime(int64_t nanoseconds) {
+  return absl::ToTimespec(absl::FromUnixNanos(nanoseconds));
+}
+
+bool ReadAll(const std::string& path, int64_t used,
+             std::vector<uint8_t>* bytes) {
+  const int file =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   struct stat status;
   size_t at = 0;
@@ -64,8 +76,8 @@ bool ReadAll(const std::string& path, std::vector<uint8_t>* bytes) {
       got = read(file, bytes->data() + at, bytes->size() - at);
       if (got > 0) at += static_cast<size_t>(got);
     } while (got > 0 && at < bytes->size());
-    // So that those which are used stay.
-    if (at == bytes->size()) futimens(file, nullptr);
+    const timespec times[2] = {AsTime(used), AsTime(used)};
+    futimens(file, times);
   }
   close(file);
   return at == bytes->size();
@@ -118,33 +130,21 @@ absl::Status PageStore::Look() {
                      options_.folder, ": ", error.message()));
   }
   WEFT_RETURN_IF_ERROR(CheckCanWrite(options_.folder + "/any" + kEnding));
-  struct Found {
-    fs::file_time_type used;
-    File file;
-  };
-  std::vector<Found> found;
+  const absl::MutexLock lock(&mutex_);
   for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
-    std::error_code ignored;
-    if (entry.path().extension() != kEnding || entry.is_symlink(ignored) ||
-        !entry.is_regular_file(ignored)) {
-      continue;
+    struct stat status;
+    if (entry.path().extension() == kEnding &&
+        lstat(entry.path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      Remember(entry.path().filename().string(),
+               {status.st_size,
+                absl::ToUnixNanos(absl::TimeFromTimespec(status.st_mtim))});
     }
-    const auto bytes = entry.file_size(ignored);
-    if (ignored) continue;
-    const auto used = entry.last_write_time(ignored);
-    found.push_back(
-        {used,
-         {entry.path().filename().string(), static_cast<int64_t>(bytes)}});
   }
   if (error) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the folder of cached prompts ",
                      options_.folder, ": ", error.message()));
   }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.used < b.used; });
-  const absl::MutexLock lock(&mutex_);
-  for (const Found& one : found) Remember(one.file.name, one.file.bytes);
   return absl::OkStatus();
 }
 
@@ -163,28 +163,27 @@ std::string PageStore::NameOf(const Key& key) const {
 
 bool PageStore::Has(const Key& key) const {
   const absl::MutexLock lock(&mutex_);
-  return by_name_.count(NameOf(key)) > 0;
+  return files_.count(NameOf(key)) > 0;
 }
 
-bool PageStore::Read(const Key& key, absl::Span<const int32_t> tokens,
+bool PageStore::Read(const Key& key, int64_t index,
+                     absl::Span<const int32_t> tokens,
                      const std::function<void(const uint8_t* page)>& take) {
   const std::string name = NameOf(key);
   const std::string path = absl::StrCat(options_.folder, "/", name);
   const int64_t size = FileBytes() - kSumBytes;
   const Head want = HeadOf(key, options_.page_bytes, tokens);
-  const bool whole = ReadAll(path, &file_);
+  const int64_t used = UseOf(index);
+  const bool whole = ReadAll(path, used, &file_);
   const XXH128_canonical_t sum = SumOf(file_.data(), size);
   const bool good = whole &&
                     std::memcmp(&want, file_.data(), sizeof(want)) == 0 &&
                     std::memcmp(&sum, file_.data() + size, kSumBytes) == 0;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto it = by_name_.find(name);
     if (good) {
       ++stats_.read;
-      if (it != by_name_.end()) {
-        files_.splice(files_.end(), files_, it->second);
-      }
+      Remember(name, {FileBytes(), used});
     } else {
       Forget(name);
       std::error_code ignored;
@@ -200,11 +199,12 @@ bool PageStore::Read(const Key& key, absl::Span<const int32_t> tokens,
   return good;
 }
 
-void PageStore::Write(const Key& key, absl::Span<const int32_t> tokens,
+void PageStore::Write(const Key& key, int64_t index,
+                      absl::Span<const int32_t> tokens,
                       const std::function<void(uint8_t* page)>& fill) {
   const absl::MutexLock lock(&mutex_);
   if (closed_ || failed_ || count_ == kWaiting ||
-      FileBytes() > options_.limit || by_name_.count(NameOf(key)) > 0) {
+      FileBytes() > options_.limit || files_.count(NameOf(key)) > 0) {
     return;
   }
   for (int i = 0; i < count_; ++i) {
@@ -212,6 +212,7 @@ void PageStore::Write(const Key& key, absl::Span<const int32_t> tokens,
   }
   Waiting& waiting = waiting_[(first_ + count_) % kWaiting];
   waiting.key = key;
+  waiting.index = index;
   const Head head = HeadOf(key, options_.page_bytes, tokens);
   std::memcpy(waiting.bytes.data(), &head, sizeof(head));
   fill(waiting.bytes.data() + sizeof(head));
@@ -235,15 +236,21 @@ void PageStore::WriteAll() {
     const XXH128_canonical_t sum =
         SumOf(waiting.bytes.data(), size - kSumBytes);
     std::memcpy(waiting.bytes.data() + size - kSumBytes, &sum, kSumBytes);
+    const std::string path = absl::StrCat(options_.folder, "/", name);
     const absl::Status status =
-        WriteFile(absl::StrCat(options_.folder, "/", name),
-                  {reinterpret_cast<const char*>(waiting.bytes.data()),
-                   static_cast<size_t>(size)});
+        WriteFile(path, {reinterpret_cast<const char*>(waiting.bytes.data()),
+                         static_cast<size_t>(size)});
+    const int64_t used = UseOf(waiting.index);
+    const timespec times[2] = {AsTime(used), AsTime(used)};
+    if (status.ok()) {
+      utimensat(AT_FDCWD, path.c_str(), times, 0);
+      chmod(path.c_str(), S_IRUSR | S_IWUSR);  // people's texts
+    }
     mutex_.Lock();
     first_ = (first_ + 1) % kWaiting;
     --count_;
     if (status.ok()) {
-      Remember(name, size);
+      Remember(name, {size, used});
       ++stats_.written;
     } else {
       failed_ = true;
@@ -252,13 +259,13 @@ void PageStore::WriteAll() {
   }
 }
 
-void PageStore::Remember(const std::string& name, int64_t bytes) {
+void PageStore::Remember(const std::string& name, const File& file) {
   Forget(name);
-  files_.push_back({name, bytes});
-  by_name_[name] = std::prev(files_.end());
-  stats_.bytes += bytes;
-  while (stats_.bytes > options_.limit && !files_.empty()) {
-    const std::string oldest = files_.front().name;
+  files_[name] = file;
+  by_use_.insert({file.used, name});
+  stats_.bytes += file.bytes;
+  while (stats_.bytes > options_.limit && !by_use_.empty()) {
+    const std::string oldest = by_use_.begin()->second;
     Forget(oldest);
     std::error_code ignored;
     fs::remove(absl::StrCat(options_.folder, "/", oldest), ignored);
@@ -266,11 +273,11 @@ void PageStore::Remember(const std::string& name, int64_t bytes) {
 }
 
 void PageStore::Forget(const std::string& name) {
-  const auto it = by_name_.find(name);
-  if (it == by_name_.end()) return;
-  stats_.bytes -= it->second->bytes;
-  files_.erase(it->second);
-  by_name_.erase(it);
+  const auto it = files_.find(name);
+  if (it == files_.end()) return;
+  stats_.bytes -= it->second.bytes;
+  by_use_.erase({it->second.used, name});
+  files_.erase(it);
 }
 
 PageStore::Stats PageStore::GetStats() const {

@@ -11,7 +11,9 @@
 //
 // Files are written by a thread of the store, which drops what it cannot keep
 // up with, and the ones that were not used for longest are removed where all
-// together would be more than a limit. Several processes may share a folder.
+// together would be more than a limit. A page is of no use without those before
+// it, so each counts as used some time before its predecessor; files have these
+// times, too. Several processes may share a folder.
 //
 // Layout of a file, little-endian: the 8 bytes "weftpage", the key (two u64),
 // bytes of the page (u64), kPageTokens tokens (i32), the page, and XXH3-128 of
@@ -22,9 +24,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -71,13 +73,13 @@ class PageStore {
   bool Has(const Key& key) const;
 
   // Calls `take` with the page of this key and these tokens: false if there is
-  // none, or it is not what it should be.
-  bool Read(const Key& key, absl::Span<const int32_t> tokens,
+  // none, or it is not what it should be. `index`: pages before it.
+  bool Read(const Key& key, int64_t index, absl::Span<const int32_t> tokens,
             const std::function<void(const uint8_t* page)>& take);
 
   // Has a page written if it is not there: `fill` makes it, at once. Nothing
   // when too many wait.
-  void Write(const Key& key, absl::Span<const int32_t> tokens,
+  void Write(const Key& key, int64_t index, absl::Span<const int32_t> tokens,
              const std::function<void(uint8_t* page)>& fill);
 
   // Bytes of files, and how many pages were read, written and found damaged.
@@ -89,11 +91,12 @@ class PageStore {
 
  private:
   struct File {
-    std::string name;
     int64_t bytes;
+    int64_t used;  // nanoseconds since 1970
   };
   struct Waiting {
     Key key;
+    int64_t index;
     std::vector<uint8_t> bytes;  // of the whole file
   };
 
@@ -101,7 +104,7 @@ class PageStore {
   absl::Status Look();
   std::string NameOf(const Key& key) const;
   int64_t FileBytes() const;
-  void Remember(const std::string& name, int64_t bytes)
+  void Remember(const std::string& name, const File& file)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteAll();
@@ -112,10 +115,9 @@ class PageStore {
   std::vector<uint8_t> file_;  // that is read
 
   mutable absl::Mutex mutex_;
-  // Of all plans, the one used longest ago first.
-  std::list<File> files_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::list<File>::iterator> by_name_
-      ABSL_GUARDED_BY(mutex_);
+  // Of all plans.
+  std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<int64_t, std::string>> by_use_ ABSL_GUARDED_BY(mutex_);
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // a ring
   int first_ ABSL_GUARDED_BY(mutex_) = 0;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -388,7 +388,8 @@ absl::Status Batcher::LoadPages(Sequence* sequence) {
     const int32_t page =
         cache_.pool().page(sequence->slot, begin / kPageTokens);
     const bool read = store_->Read(
-        key, own, [&](const uint8_t* bytes) { cache_.WritePage(page, bytes); });
+        key, begin / kPageTokens, own,
+        [&](const uint8_t* bytes) { cache_.WritePage(page, bytes); });
     if (!read) return cache_.Truncate(sequence->slot, begin);
     WEFT_RETURN_IF_ERROR(
         prefix_cache_.Add(sequence->slot, scope, tokens.first(end)));
@@ -407,7 +408,7 @@ void Batcher::StorePages(const Sequence& sequence, int64_t first_page) {
     const auto own = tokens.subspan(page * kPageTokens, kPageTokens);
     key = store_->KeyOf(key, own);
     if (page < first_page) continue;
-    store_->Write(key, own, [&](uint8_t* bytes) {
+    store_->Write(key, page, own, [&](uint8_t* bytes) {
       cache_.ReadPage(cache_.pool().page(sequence.slot, page), bytes);
     });
   }

@@ -170,7 +170,7 @@ TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
     const Server server(Arguments({}));
     const Answer answer =
         Post(server, "/v1/chat/completions", Question("broken").dump());
-    EXPECT_GE(answer.status, 400) << answer.text;
+    EXPECT_EQ(answer.status, 500) << answer.text;
     EXPECT_EQ(InfoOf(server, "broken")["status"], "failed");
     EXPECT_FALSE(InfoOf(server, "broken")["error"].get<std::string>().empty());
     EXPECT_EQ(Ask(server, "dog"), Saying("dog"));
@@ -182,6 +182,19 @@ TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
       Post(small, "/v1/chat/completions", Question("dog").dump());
   EXPECT_EQ(answer.status, 503) << answer.text;
   EXPECT_TRUE(absl::StrContains(answer.text, "--model-memory"));
+}
+
+TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {
+  const std::string copy = *folder_ + "/copy.gguf";
+  fs::copy_file(*folder_ + "/ant.gguf", copy);
+  const Server server(Arguments({}));
+  EXPECT_EQ(Ask(server, "copy"), Saying("ant"));
+  // In its place, byte by byte: a mapped file changes under the model.
+  WriteTextFile(copy, ReadFile(*folder_ + "/bee.gguf"));
+  EXPECT_EQ(Get(server, "/health").status, 200);
+  EXPECT_EQ(Ask(server, "copy"), Saying("bee"));
+  EXPECT_EQ(MetricOf(server, "weft_model_loads_total"), 2);
+  fs::remove(copy);
 }
 
 TEST_F(Models, OfAFolderAreFilesPlansAndFirstParts) {

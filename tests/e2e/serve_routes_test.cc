@@ -156,6 +156,22 @@ TEST_F(Routes, MessagesGoOn) {
   EXPECT_TRUE(absl::StartsWith(closed, continued)) << closed;
 }
 
+// A token of one byte is no UTF-8 by itself.
+TEST_F(Routes, LogProbabilitiesOfBytes) {
+  const int byte = 131;
+  const json native = Ask("/completion", {{"prompt", "x"},
+                                          {"n_predict", 3},
+                                          {"n_probs", 2},
+                                          {"logit_bias", {{byte, 100}}}});
+  EXPECT_EQ(native["completion_probabilities"].size(), 3u);
+  Ask("/v1/responses", {{"input", "hi"},
+                        {"max_output_tokens", 20},
+                        {"temperature", 2},
+                        {"seed", 5},
+                        {"include", {"message.output_text.logprobs"}},
+                        {"top_logprobs", 20}});
+}
+
 TEST_F(Routes, NativeCompletion) {
   const json body = {{"prompt", "It is a truth"}, {"n_predict", 6},
                      {"temperature", 0},          {"n_probs", 2},

@@ -37,15 +37,16 @@ class PageStoreTest : public testing::Test {
     std::iota(tokens.begin(), tokens.end(), first);
     return tokens;
   }
-  static void Write(PageStore* store, const PageStore::Key& key, int number) {
-    store->Write(key, Tokens(number), [&](uint8_t* page) {
+  static void Write(PageStore* store, const PageStore::Key& key, int number,
+                    int64_t index = 0) {
+    store->Write(key, index, Tokens(number), [&](uint8_t* page) {
       std::fill_n(page, kPage, static_cast<uint8_t>(number));
     });
   }
   static bool Read(PageStore* store, const PageStore::Key& key, int number) {
     bool same = false;
     const bool found =
-        store->Read(key, Tokens(number), [&](const uint8_t* page) {
+        store->Read(key, 0, Tokens(number), [&](const uint8_t* page) {
           same = std::all_of(page, page + kPage, [&](uint8_t byte) {
             return byte == static_cast<uint8_t>(number);
           });
@@ -153,6 +154,30 @@ TEST_F(PageStoreTest, TheOldestGiveWay) {
   Write(store.get(), store->KeyOf({}, Tokens(9)), 9);
   store.reset();
   EXPECT_EQ(Files().size(), 4u);
+}
+
+TEST_F(PageStoreTest, OfOneTextTheFirstPagesStay) {
+  {
+    auto probe = Open();
+    Write(probe.get(), probe->KeyOf({}, Tokens(99)), 99);
+  }
+  const int64_t one = static_cast<int64_t>(fs::file_size(Files().at(0)));
+  fs::remove(Files().at(0));
+  options_.limit = 4 * one;
+  std::vector<PageStore::Key> keys;
+  for (int run = 0; run < 2; ++run) {
+    auto store = Open();
+    PageStore::Key key;
+    keys.clear();
+    for (int i = 0; i < 8; ++i) {
+      key = store->KeyOf(key, Tokens(i));
+      keys.push_back(key);
+      Write(store.get(), key, i, i);
+    }
+    store.reset();
+    store = Open();
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(store->Has(keys[i]), i < 4) << i;
+  }
 }
 
 TEST_F(PageStoreTest, OthersFilesAreLeftAlone) {
