@@ -73,6 +73,8 @@ struct ModelTraits {
   // say.
   double default_epsilon = 0;
   double default_freq_base = 10000;
+  // Only some of a head's elements turn, and how many differs: a file must say.
+  bool rotates_part = false;
   // Of those that handle "attention.sliding_window": the window of a file that
   // does not say, by what it says else; 0: none.
   int64_t (*default_window)(const ModelConfig&) = nullptr;

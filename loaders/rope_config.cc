@@ -27,6 +27,10 @@ class RopeReader {
     constexpr char kDimensions[] = "rope.dimension_count";
     auto dimensions = keys_.OptionalInRange(kDimensions, 2, config_.key_length);
     if (!dimensions.ok()) return dimensions.status();
+    if (traits_.rotates_part && !dimensions->has_value()) {
+      return file_.MissingKey(keys_.Key(kDimensions),
+                              "how many elements of a head turn");
+    }
     config_.rope_dimension_count = dimensions->value_or(config_.key_length);
     if (config_.rope_dimension_count % 2 != 0) {
       return file_.BadValue(

@@ -104,6 +104,7 @@ void BuildDeltaNetModel(ModelBuilder& m, const DeltaNetFamily& family) {
 ModelTraits DeltaNetTraits() {
   ModelTraits traits;
   traits.blocks_without_attention = true;  // attention.recurrent_layers
+  traits.rotates_part = true;
   traits.keys = SsmKeys();
   traits.keys.push_back({kInterval, 1, 1 << 16, 4});
   traits.handled_keys.push_back(kNextTokenBlocks);

@@ -33,8 +33,14 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x));
 }
 
+ModelTraits Traits() {
+  ModelTraits traits;
+  traits.rotates_part = true;
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kGlm4 = {"glm4", ModelTraits(), Build};
+const Architecture kGlm4 = {"glm4", Traits(), Build};
 
 }  // namespace weft

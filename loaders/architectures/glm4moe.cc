@@ -33,11 +33,15 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
+ModelTraits Traits() {
+  ModelTraits traits =
+      ExpertTraits(Gating::kSigmoid, /*normalize=*/true, {kNextTokenBlocks});
+  traits.rotates_part = true;
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kGlm4Moe = {
-    "glm4moe",
-    ExpertTraits(Gating::kSigmoid, /*normalize=*/true, {kNextTokenBlocks}),
-    Build};
+const Architecture kGlm4Moe = {"glm4moe", Traits(), Build};
 
 }  // namespace weft

@@ -30,9 +30,14 @@ void Build(ModelBuilder& m) {
   m.graph().AddOutput("logits", Logits(m, x, Tied::kNever));
 }
 
+ModelTraits Traits() {
+  ModelTraits traits = ExpertTraits(Gating::kSigmoid, /*normalize=*/true);
+  traits.rotates_part = true;
+  return traits;
+}
+
 }  // namespace
 
-const Architecture kMiniMaxM2 = {
-    "minimax-m2", ExpertTraits(Gating::kSigmoid, /*normalize=*/true), Build};
+const Architecture kMiniMaxM2 = {"minimax-m2", Traits(), Build};
 
 }  // namespace weft

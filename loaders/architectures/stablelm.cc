@@ -51,6 +51,7 @@ void Build(ModelBuilder& m) {
 ModelTraits Traits() {
   ModelTraits traits;
   traits.norm = ModelTraits::Norm::kLayer;
+  traits.rotates_part = true;
   return traits;
 }
 

@@ -296,6 +296,10 @@ TEST(Refusals, NameTheKeyThatAFamilyCannotDoWithout) {
       {"granite", R"(, "keys": {"logit_scale": 8})", "logit_scale", kGone,
        "is not there"},
       {"qwen3moe", kMixture, "expert_used_count", kGone, "is not there"},
+      {"glm4", "", "rope.dimension_count", kGone, "is not there"},
+      {"glm4moe", kMixture, "rope.dimension_count", kGone, "is not there"},
+      {"minimax-m2", kMixture, "rope.dimension_count", kGone, "is not there"},
+      {"stablelm", "", "rope.dimension_count", kGone, "is not there"},
   };
   for (const auto& c : cases) {
     const std::string path = Synthesize(c.architecture, c.more);
