@@ -166,7 +166,11 @@ TEST(Usage, AFileAloneIsAChat) {
   options.input = "hello\n";
   EXPECT_EQ(WeftOut({model, "--temperature", "0", "-n", "4"}, options),
             WeftOut({"chat", model, "--temperature", "0", "-n", "4"}, options));
-  ExpectError(Weft({"no-such-model.gguf"}), 2);
+  // What looks like a file is meant as one; other words are commands.
+  const RunResult missing = Weft({"no-such-model.gguf"});
+  ExpectError(missing, 1);
+  EXPECT_NE(missing.err.find("cannot open file"), std::string::npos);
+  ExpectError(Weft({"no-such-command"}), 2);
 }
 
 TEST(Usage, FlagsOfLlamaCppAreUnderstood) {
