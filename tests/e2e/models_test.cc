@@ -184,6 +184,20 @@ TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
   EXPECT_TRUE(absl::StrContains(answer.text, "--model-memory"));
 }
 
+TEST_F(Models, WithRecurrentBlocksGoWithoutFilesOfPrompts) {
+  const std::string recurrent = *folder_ + "/recurrent.gguf";
+  fs::copy_file("tests/data/golden/recurrent/mamba.gguf", recurrent);
+  const std::string cache = TemporaryPath("models-cache");
+  const Server server(Arguments({"--cache-dir", cache}));
+  const Answer answer =
+      Post(server, "/v1/completions",
+           R"({"model": "recurrent", "prompt": "a", "max_tokens": 2})");
+  EXPECT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+  EXPECT_TRUE(absl::StrContains(server.Log(), "recurrent blocks"));
+  fs::remove(recurrent);
+}
+
 TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {
   const std::string copy = *folder_ + "/copy.gguf";
   fs::copy_file(*folder_ + "/ant.gguf", copy);

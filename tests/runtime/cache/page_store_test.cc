@@ -1,6 +1,7 @@
 #include "runtime/cache/page_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -191,6 +192,20 @@ TEST_F(PageStoreTest, OthersFilesAreLeftAlone) {
   store.reset();
   EXPECT_TRUE(fs::exists(other));
   EXPECT_EQ(Files().size(), 2u);
+}
+
+TEST_F(PageStoreTest, FilesAreTheirOwnersAndNothingElseIsOpened) {
+  auto store = Open();
+  const auto key = store->KeyOf({}, Tokens(1));
+  Write(store.get(), key, 1);
+  store.reset();
+  const std::string file = Files().at(0);
+  EXPECT_EQ(fs::status(file).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  fs::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  store = Open();
+  EXPECT_FALSE(Read(store.get(), key, 1));  // and does not wait
 }
 
 TEST_F(PageStoreTest, AFolderThatCannotBeIsAnError) {
