@@ -262,9 +262,9 @@ void Chat::Finish(const Event& event, News* news) {
     case FinishReason::kStopString:
       break;
     case FinishReason::kLength:
-      news->notices.push_back(absl::StrCat("cut off after ",
-                                           event.usage.completion_tokens,
-                                           " tokens: -n N or /set tokens N for more"));
+      news->notices.push_back(
+          absl::StrCat("cut off after ", event.usage.completion_tokens,
+                       " tokens: -n N or /set tokens N for more"));
       break;
     case FinishReason::kContext:
       news->notices.push_back(absl::StrCat("cut off: the context of ",

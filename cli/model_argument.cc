@@ -95,9 +95,9 @@ absl::StatusOr<std::string> PathOf(const std::string& text, bool pulls,
   }
   absl::StatusOr<Pulled> pulled = PullModel(*name, common);
   if (pulled.ok()) return pulled->model.path;
-  return absl::Status(pulled.status().code(),
-                      absl::StrCat(pulled.status().message(),
-                                   "; nor is there a file ", text));
+  return absl::Status(
+      pulled.status().code(),
+      absl::StrCat(pulled.status().message(), "; nor is there a file ", text));
 }
 
 }  // namespace
