@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "cli/output.h"
+#include "runtime/api/engine.h"
 #include "runtime/api/kept_plan.h"
 #include "runtime/hub/model_store.h"
 #include "runtime/machine/cpus.h"
@@ -20,22 +21,17 @@ namespace {
 // Set before threads use the engine.
 std::string g_plan_in_use;
 
-// A plan that would not fit into memory is refused when it is loaded: then it
-// need not be written before.
-bool Fits(const Plan& plan, const EngineOptions& options, int threads) {
-  return options.force ||
-         MemoryOf(plan, options.slots, options.slots, options.kv_pages,
-                  options.checkpoints, options.rewind_rows)
-                 .peak(threads) <= AvailableMemory();
-}
-
 // True if it was made.
 absl::StatusOr<bool> Make(const std::string& model, const std::string& path,
                           const EngineOptions& options,
                           const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(model, options.model));
+  // One that would not fit into memory is refused when it is loaded: then it
+  // need not be written before.
+  if (!options.force && Engine::PeakBytes(plan, options) > AvailableMemory()) {
+    return false;
+  }
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
-  if (!Fits(plan, options, threads)) return false;
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool,
                         ThreadPool::Create(threads, options.affinity));
   const Progress progress =

@@ -127,6 +127,10 @@ absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
   ModelOptions model = options.model;
   model.reads_weights = false;
   WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path, model));
+  return PeakBytes(plan, options);
+}
+
+int64_t Engine::PeakBytes(const Plan& plan, const EngineOptions& options) {
   return PeakOf(plan, Resolved(plan, options));
 }
 

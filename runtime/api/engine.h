@@ -96,6 +96,7 @@ class Engine {
   // the model's plan; nothing is loaded.
   static absl::StatusOr<int64_t> PeakBytes(const std::string& path,
                                            const EngineOptions& options);
+  static int64_t PeakBytes(const Plan& plan, const EngineOptions& options);
 
   const Plan& plan() const { return *plan_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
