@@ -92,6 +92,7 @@ struct BitCodes {
   static constexpr int kHighBits = high_bits;
   static constexpr int kOffset = offset;
   static constexpr int kMaxByte = (1 << (low_bits + high_bits)) - 1;
+  static constexpr bool kHasLevels = false;
   static constexpr const int8_t* kLevels = nullptr;
 };
 // ... or one of 16 levels; what kernels multiply is the level + offset.
@@ -102,6 +103,7 @@ struct LevelCodes {
   static constexpr int kLowBits = bits;
   static constexpr int kHighBits = 0;
   static constexpr int kOffset = offset;
+  static constexpr bool kHasLevels = true;
   static constexpr const int8_t* kLevels = Levels::kValues;
   static constexpr int Largest() {
     int largest = Levels::kValues[0];

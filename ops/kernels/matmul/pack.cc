@@ -21,7 +21,7 @@ constexpr int kLanes = 16;
 // Codes are quants plus offset, unless the format reads them itself.
 template <class Block>
 void ReadCodes(const Block* row, int64_t b, uint8_t codes[32]) {
-  static_assert(BlockFormat<Block>::kLevels == nullptr ||
+  static_assert(!BlockFormat<Block>::kHasLevels ||
                     BlockFormat<Block>::kForm != CodeForm::kBits,
                 "the format needs a ReadCodes");
   Decoded32 decoded;
@@ -340,8 +340,8 @@ void Unpack(const uint8_t* packed, int64_t depth, int64_t row, float* dst) {
       float scale, min;
       ReadScale<Block>(planes, halves, in_quants, lane, h, &scale, &min);
       for (int i = 16 * h; i < 16 * h + 16; ++i) {
-        const int q = Panel::kLevels != nullptr ? Panel::kLevels[codes[i] & 15]
-                                                : codes[i] - Panel::kOffset;
+        const int q = Panel::kHasLevels ? Panel::kLevels[codes[i] & 15]
+                                        : codes[i] - Panel::kOffset;
         dst[i] = scale * static_cast<float>(q) - min;
       }
     }

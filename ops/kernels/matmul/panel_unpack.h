@@ -315,7 +315,7 @@ WEFT_INLINE ByteVector UnpackGroup(const uint8_t* quants, int k, int g,
     codes = OrMasked(codes, ShiftRight(top, bits * (g / bits) - low),
                      SplatByte(((1 << bits) - 1) << low));
   }
-  if constexpr (Panel::kLevels != nullptr) {
+  if constexpr (Panel::kHasLevels) {
     codes = LookUp(kLevelBytes<Block>.bytes, codes);
   }
   return codes;
