@@ -477,33 +477,51 @@ ValueId ModelBuilder::Linear(const std::string& name, ValueId x,
                             ? Vector(name + ".bias", {outputs})
                             : OptionalVector(name + ".bias", {outputs});
   if (!error_.ok()) return kNone;
-  const double factor =
-      graph().value(weight).type.dtype == DType::kNVFP4 ? FactorOf(name) : 1.0;
+  std::vector<float> factor;
+  if (graph().value(weight).type.dtype == DType::kNVFP4) {
+    factor = FactorsOf(name, 1);
+  }
   if (!error_.ok()) return kNone;
   Name(name);
   ValueId y = Matmul(x, weight);
-  if (factor != 1.0) y = Scale(y, factor);
+  if (!factor.empty() && factor[0] != 1.0f) y = Scale(y, factor[0]);
   return added == kNone ? y : Add(y, added);
 }
 
-double ModelBuilder::FactorOf(const std::string& name) {
+ValueId ModelBuilder::ExpertFactors(const std::string& name, ValueId matrix,
+                                    int64_t experts, int64_t rows) {
+  if (!error_.ok() || graph().value(matrix).type.dtype != DType::kNVFP4) {
+    return kNone;
+  }
+  const std::vector<float> factors = FactorsOf(name, experts);
+  if (factors.empty()) return kNone;
+  std::vector<float> numbers;
+  numbers.reserve(experts * rows);
+  for (float factor : factors) numbers.insert(numbers.end(), rows, factor);
+  return AddNumbers(name + ".scale", Shape{Dim::Number(experts * rows)},
+                    numbers);
+}
+
+std::vector<float> ModelBuilder::FactorsOf(const std::string& name,
+                                           int64_t count) {
   // For programs that round x to four bits; weft does not.
-  absl::StatusOr<const GgufTensor*> of_input =
-      weights_.Optional(name + ".input_scale", {1});
-  if (!of_input.ok()) Fail(of_input.status());
+  Ignore(name + ".input_scale", {count});
   absl::StatusOr<const GgufTensor*> found =
-      weights_.Optional(name + ".scale", {1});
+      weights_.Optional(name + ".scale", std::vector<int64_t>{count});
   if (!found.ok()) Fail(found.status());
   // What is only described has no numbers (loaders/synthesize).
-  if (!found.ok() || *found == nullptr || (*found)->data.empty()) return 1.0;
-  float factor = 0.0f;
-  DequantizeRow((*found)->type, (*found)->data.data(), &factor, 1);
-  if (!std::isfinite(factor)) {
-    Fail(absl::InvalidArgumentError(
-        absl::StrCat("bad tensor '", name, ".scale': ", (*found)->file->path(),
-                     ": it is not finite: use a complete model")));
+  if (!found.ok() || *found == nullptr || (*found)->data.empty()) return {};
+  std::vector<float> factors(count);
+  DequantizeRow((*found)->type, (*found)->data.data(), factors.data(), count);
+  for (float factor : factors) {
+    if (!std::isfinite(factor)) {
+      Fail(absl::InvalidArgumentError(absl::StrCat(
+          "bad tensor '", name, ".scale': ", (*found)->file->path(),
+          ": it is not finite: use a complete model")));
+      return {};
+    }
   }
-  return factor;
+  return factors;
 }
 
 RopeOptions ModelBuilder::UnscaledRopeOf(RopeStyle style) const {

@@ -93,6 +93,10 @@ class ModelBuilder : public GraphBuilder {
   // infinite. Where the file has it, or always.
   ValueId OptionalRopeFactors(const std::string& tensor);
   ValueId RopeFactors(const std::string& tensor);
+  // What products with the experts of a matrix in NVFP4 are times
+  // (`name`.scale), `rows` numbers for each expert; kNone: nothing.
+  ValueId ExpertFactors(const std::string& name, ValueId matrix,
+                        int64_t experts, int64_t rows);
   // Whether the file has a tensor of this full name; where a model is only
   // described, it has no other than what is always asked for.
   bool HasTensor(const std::string& tensor) const;
@@ -152,8 +156,8 @@ class ModelBuilder : public GraphBuilder {
   // None: a weight that is only described.
   ValueId AddNumbers(const std::string& name, Shape shape,
                      const std::vector<float>& numbers);
-  // The number `name`.scale, or 1.
-  double FactorOf(const std::string& name);
+  // `name`.scale, that many numbers; none where the file does not have it.
+  std::vector<float> FactorsOf(const std::string& name, int64_t count);
   // Fails when another block has what this one does not, or the reverse.
   void CheckAllOrNone(const std::string& tensor,
                       const std::vector<int64_t>& dims, bool has);

@@ -16,7 +16,8 @@ constexpr double kMixerMargin = 0.02;
 // The matrices of all experts with what is added to their products.
 struct ExpertWeights {
   ValueId matrix = kNone;
-  ValueId bias = kNone;  // kNone: nothing
+  ValueId factors = kNone;  // kNone: nothing
+  ValueId bias = kNone;     // likewise
 };
 
 Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
@@ -47,12 +48,6 @@ Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
   if (o.score == Score::kSigmoidOfChosen) {
     chosen.weights = m.Sigmoid(chosen.weights);
   }
-  const ValueId own =
-      m.OptionalVector(block + "ffn_down_exps.scale", {c.expert_count});
-  if (own != kNone) {
-    chosen.weights =
-        m.ExpertMul(chosen.weights, own, chosen.ids, c.expert_count);
-  }
   if (o.weights_scale != 1) {
     chosen.weights = m.Scale(chosen.weights, o.weights_scale);
   }
@@ -62,10 +57,13 @@ Chosen ChooseExperts(ModelBuilder& m, const std::string& block, ValueId logits,
 ExpertWeights WeightsOf(ModelBuilder& m, const std::string& name, int64_t rows,
                         int64_t columns, Bias bias) {
   const int64_t n = m.config.expert_count;
-  return {m.ExpertMatrix(name, n, rows, columns),
-          bias == Bias::kRequired
-              ? m.Vector(name + ".bias", {rows, n})
-              : m.OptionalVector(name + ".bias", {rows, n})};
+  ExpertWeights weights;
+  weights.matrix = m.ExpertMatrix(name, n, rows, columns);
+  weights.factors = m.ExpertFactors(name, weights.matrix, n, rows);
+  weights.bias = bias == Bias::kRequired
+                     ? m.Vector(name + ".bias", {rows, n})
+                     : m.OptionalVector(name + ".bias", {rows, n});
+  return weights;
 }
 
 // Half of the rows of each expert.
@@ -75,6 +73,9 @@ ExpertWeights HalfOf(ModelBuilder& m, const std::string& name,
   m.Name(name);
   ExpertWeights half;
   half.matrix = m.SliceRows(both.matrix, n, begin, rows);
+  if (both.factors != kNone) {
+    half.factors = m.SliceRows(both.factors, n, begin, rows);
+  }
   if (both.bias != kNone) half.bias = m.SliceRows(both.bias, n, begin, rows);
   return half;
 }
@@ -83,7 +84,8 @@ ValueId Product(ModelBuilder& m, const std::string& name, ValueId x,
                 const ExpertWeights& weights, ValueId ids) {
   const int64_t n = m.config.expert_count;
   m.Name(name);
-  const ValueId y = m.ExpertMatmul(x, weights.matrix, ids, n);
+  ValueId y = m.ExpertMatmul(x, weights.matrix, ids, n);
+  if (weights.factors != kNone) y = m.ExpertMul(y, weights.factors, ids, n);
   return weights.bias == kNone ? y : m.ExpertAdd(y, weights.bias, ids, n);
 }
 
@@ -142,6 +144,11 @@ Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
   return ChooseExperts(m, block, logits, options);
 }
 
+ValueId ExpertLinear(ModelBuilder& m, const std::string& name, ValueId x,
+                     ValueId ids, int64_t rows, int64_t columns, Bias bias) {
+  return Product(m, name, x, WeightsOf(m, name, rows, columns, bias), ids);
+}
+
 ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
                 const ExpertOptions& options) {
   const ModelConfig& c = m.config;
@@ -151,7 +158,7 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
   const std::string up_name = block + "ffn_up_exps";
   const std::string down_name = block + "ffn_down_exps";
 
-  const Chosen chosen = RouteToExperts(
+  Chosen chosen = RouteToExperts(
       m, block, options.router_input == kNone ? x : options.router_input,
       options);
   if (options.weights_on_input && c.expert_used_count != 1) {
@@ -162,8 +169,6 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
         "chooses one")));
     return kNone;
   }
-  if (options.weights_on_input) x = m.WeightedSum(x, chosen.weights);
-
   ExpertWeights gate, up;
   const std::string both_name = block + "ffn_gate_up_exps";
   if (m.HasTensor(both_name + ".weight")) {
@@ -176,6 +181,17 @@ ValueId Experts(ModelBuilder& m, const std::string& block, ValueId x,
     up = WeightsOf(m, up_name, f, d, options.biases);
   }
   const ExpertWeights down = WeightsOf(m, down_name, d, f, options.biases);
+  // Gemma 4's, which files of NVFP4 have in the factors of the matrix.
+  const ValueId own =
+      down.factors == kNone
+          ? m.OptionalVector(down_name + ".scale", {c.expert_count})
+          : kNone;
+  m.Name(block + "ffn_router");
+  if (own != kNone) {
+    chosen.weights =
+        m.ExpertMul(chosen.weights, own, chosen.ids, c.expert_count);
+  }
+  if (options.weights_on_input) x = m.WeightedSum(x, chosen.weights);
   const ValueId gate_y = Product(m, gate_name, x, gate, chosen.ids);
   const ValueId up_y = Product(m, up_name, x, up, chosen.ids);
   m.Name(block + "ffn_act_exps");

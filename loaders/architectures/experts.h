@@ -13,9 +13,10 @@
 // Of a block's tensors there are read, where the file has them: the router's
 // bias (ffn_gate_inp.bias), a bias for the choice only (exp_probs_b.bias),
 // biases of experts (ffn_gate_exps.bias, ...), numbers that weights are times
-// (ffn_down_exps.scale), gate and up as one tensor (ffn_gate_up_exps, gate's
-// rows first), and a tensor for each expert (ffn_up.3), as files of 2023 have
-// them.
+// (ffn_down_exps.scale; in NVFP4 as of any matrix), what products with experts
+// in NVFP4 are times (ffn_gate_exps.scale, ...), gate and up as one tensor
+// (ffn_gate_up_exps, gate's rows first), and a tensor for each expert
+// (ffn_up.3), as files of 2023 have them.
 #pragma once
 
 #include <optional>
@@ -77,6 +78,11 @@ ModelTraits ExpertTraits(Gating gating, std::optional<bool> normalize,
 // otherwise: ffn_gate_inp and exp_probs_b.
 Chosen RouteToExperts(ModelBuilder& m, const std::string& block, ValueId x,
                       const ExpertOptions& options);
+
+// The products of rows with their experts' matrices of `rows` and `columns`,
+// with factors and biases as above.
+ValueId ExpertLinear(ModelBuilder& m, const std::string& name, ValueId x,
+                     ValueId ids, int64_t rows, int64_t columns, Bias bias);
 
 // Of each row of x, config.expert_used_count experts. Tensors: `block` +
 // ffn_gate_inp, ffn_gate_exps, ffn_up_exps, ffn_down_exps and those above.

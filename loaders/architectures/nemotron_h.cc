@@ -30,8 +30,7 @@ ValueId FeedForward(ModelBuilder& m, const std::string& blk,
 // The router and the shared network see x, the experts what is made of it.
 ValueId Mixture(ModelBuilder& m, const std::string& blk, ValueId x) {
   const ModelConfig& c = m.config;
-  const int64_t n = c.expert_count, d = c.embedding_length;
-  const int64_t f = c.expert_feed_forward_length;
+  const int64_t d = c.embedding_length, f = c.expert_feed_forward_length;
   const int64_t latent = static_cast<int64_t>(c.Number(kLatentSize));
   const int64_t columns = latent > 0 ? latent : d;
   ExpertOptions options = ExpertsOf(c);
@@ -39,14 +38,11 @@ ValueId Mixture(ModelBuilder& m, const std::string& blk, ValueId x) {
   const Chosen chosen = RouteToExperts(m, blk, x, options);
   const ValueId in =
       latent > 0 ? m.Linear(blk + "ffn_latent_down", x, latent, d) : x;
-  const ValueId up_weight = m.ExpertMatrix(blk + "ffn_up_exps", n, f, columns);
-  const ValueId down_weight =
-      m.ExpertMatrix(blk + "ffn_down_exps", n, columns, f);
-  m.Name(blk + "ffn_up_exps");
-  const ValueId up = m.ExpertMatmul(in, up_weight, chosen.ids, n);
+  const ValueId up = ExpertLinear(m, blk + "ffn_up_exps", in, chosen.ids, f,
+                                  columns, Bias::kOptional);
   const ValueId hidden = SquaredRelu(m, blk + "ffn_act_exps", up);
-  m.Name(blk + "ffn_down_exps");
-  const ValueId down = m.ExpertMatmul(hidden, down_weight, chosen.ids, n);
+  const ValueId down = ExpertLinear(m, blk + "ffn_down_exps", hidden,
+                                    chosen.ids, columns, f, Bias::kOptional);
   m.Name(blk + "ffn_experts");
   ValueId y = m.WeightedSum(down, chosen.weights);
   if (latent > 0) y = m.Linear(blk + "ffn_latent_up", y, d, latent);

@@ -30,17 +30,14 @@ ValueId Mixture(ModelBuilder& m, int64_t block, ValueId x) {
   const ModelConfig& c = m.config;
   if (!HasExperts(c, block)) return GeluFeedForward(m, block, x);
   const std::string blk = BlockPrefix(block);
-  const int64_t n = c.expert_count, d = c.embedding_length;
-  const int64_t f = c.expert_feed_forward_length;
+  const int64_t d = c.embedding_length, f = c.expert_feed_forward_length;
   const Chosen chosen = RouteToExperts(m, blk, x, ExpertsOf(c));
-  const ValueId up_weight = m.ExpertMatrix(blk + "ffn_up_exps", n, f, d);
-  const ValueId down_weight = m.ExpertMatrix(blk + "ffn_down_exps", n, d, f);
-  m.Name(blk + "ffn_up_exps");
-  const ValueId up = m.ExpertMatmul(x, up_weight, chosen.ids, n);
+  const ValueId up = ExpertLinear(m, blk + "ffn_up_exps", x, chosen.ids, f, d,
+                                  Bias::kOptional);
   m.Name(blk + "ffn_act_exps");
   const ValueId hidden = m.Gelu(up, GeluApproximation::kTanh);
-  m.Name(blk + "ffn_down_exps");
-  const ValueId down = m.ExpertMatmul(hidden, down_weight, chosen.ids, n);
+  const ValueId down = ExpertLinear(m, blk + "ffn_down_exps", hidden,
+                                    chosen.ids, d, f, Bias::kOptional);
   m.Name(blk + "ffn_experts");
   return m.WeightedSum(down, chosen.weights);
 }

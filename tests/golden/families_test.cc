@@ -16,11 +16,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/quantize_model.h"
 #include "loaders/synthesize.h"
+#include "ops/dequantize.h"
 #include "runtime/api/engine.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/made_up_model.h"
@@ -321,6 +325,70 @@ TEST(VisionTest, TextIsThatOfTheLanguageModel) {
     EXPECT_TRUE(SameBits(Logits(plain, ExactCache(), tokens, 0),
                          Logits(seeing, ExactCache(), tokens, 0)))
         << name;
+  }
+}
+
+// A number for each expert, which products with its matrix are times: against
+// plain matrices that have it in them. Each kind of expert: weights for what
+// comes out and for what goes in, biases behind the number.
+TEST(ExpertFactorsTest, AreThoseOfMatricesThatHoldThem) {
+  const std::vector<int32_t> tokens = SomeTokens(20);
+  for (const auto& [architecture, keys] :
+       std::vector<std::pair<const char*, const char*>>{
+           {"qwen3moe", R"("expert_count": 4, "expert_used_count": 2)"},
+           {"gpt-oss", R"("expert_count": 4, "expert_used_count": 2,
+                          "attention.sliding_window": 9)"},
+           {"llama4", R"("expert_count": 4, "expert_used_count": 1,
+                         "attention.chunk_size": 8,
+                         "interleave_moe_layer_step": 1)"}}) {
+    SCOPED_TRACE(architecture);
+    const std::string more = absl::StrCat(R"("keys": {)", keys, "}");
+    const std::string name = absl::StrCat("factors_", architecture);
+    const auto source = GgufFile::Open(
+        Synthesize({name.c_str(), architecture, more.c_str()}, "NVFP4"));
+    ASSERT_TRUE(source.ok()) << source.status();
+    GgufWriter apart, within;
+    apart.CopyMetadata(*source);
+    within.CopyMetadata(*source);
+    std::deque<std::vector<float>> numbers;
+    const auto bytes = [](const std::vector<float>& values) {
+      return absl::MakeSpan(reinterpret_cast<const uint8_t*>(values.data()),
+                            4 * values.size());
+    };
+    int matrices = 0;
+    for (const GgufTensor& tensor : source->tensors()) {
+      const bool experts = tensor.type == DType::kNVFP4 &&
+                           absl::EndsWith(tensor.name, "_exps.weight");
+      apart.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
+      numbers.emplace_back(tensor.elements());
+      std::vector<float>& values = numbers.back();
+      DequantizeRow(tensor.type, tensor.data.data(), values.data(),
+                    tensor.elements());
+      if (experts) {
+        const std::vector<float> factors = {0.5f, 3.0f, -1.0f, 1.25f};
+        const int64_t size = tensor.elements() / 4;
+        for (int64_t i = 0; i < tensor.elements(); ++i) {
+          values[i] *= factors[i / size];
+        }
+        const std::string base(absl::StripSuffix(tensor.name, "weight"));
+        numbers.push_back(factors);
+        apart.AddTensor(base + "scale", DType::kF32, {4},
+                        bytes(numbers.back()));
+        apart.AddTensor(base + "input_scale", DType::kF32, {4},
+                        bytes(numbers.back()));
+        ++matrices;
+      }
+      within.AddTensor(tensor.name, DType::kF32, tensor.dims, bytes(values));
+    }
+    EXPECT_GE(matrices, 3);
+    const std::string folder = ::testing::TempDir();
+    const std::string with = absl::StrCat(folder, "/", name, ".apart.gguf");
+    const std::string plain = absl::StrCat(folder, "/", name, ".within.gguf");
+    ASSERT_TRUE(apart.WriteTo(with).ok());
+    ASSERT_TRUE(within.WriteTo(plain).ok());
+    EXPECT_LT(Nmse(Logits(with, ExactCache(), tokens, 0),
+                   Logits(plain, ExactCache(), tokens, 0)),
+              0.05);
   }
 }
 
