@@ -407,6 +407,35 @@ bool QuantizationMix::needs_importance() const {
   return absl::string_view(rules_->name) == "Q2_K_S";
 }
 
+void TypeFallbacks::Add(const std::string& tensor, int64_t row,
+                        const TypeChoice& choice) {
+  if (choice.keep || choice.type == choice.wanted) return;
+  for (Alike& group : groups_) {
+    if (group.row == row && group.type == choice.type &&
+        group.wanted == choice.wanted) {
+      return group.tensors.push_back(tensor);
+    }
+  }
+  groups_.push_back({row, choice.type, choice.wanted, {tensor}});
+}
+
+std::vector<std::string> TypeFallbacks::Lines() const {
+  std::vector<std::string> lines;
+  for (const Alike& group : groups_) {
+    const size_t count = group.tensors.size();
+    const std::string which =
+        count == 1 ? absl::StrCat("tensor ", group.tensors[0])
+                   : absl::StrCat(count, " tensors (", group.tensors[0],
+                                  count == 2 ? " and " : " to ",
+                                  group.tensors.back(), ")");
+    lines.push_back(absl::StrCat(
+        which, ": rows of ", group.row, " are no multiple of the ",
+        Info(group.wanted).block_elements, " of ", UpperName(group.wanted),
+        ": stored as ", UpperName(group.type)));
+  }
+  return lines;
+}
+
 bool NeedsImportance(DType type) {
   switch (type) {
     case DType::kIQ1_S:

@@ -1,11 +1,11 @@
 // Which type each tensor of a model gets, given one word.
 //
 // The word is a type (`Q4_0`, `Q6_K`, `BF16`: every matrix has it) or a mix
-// (`Q4_K_M`, `IQ2_XXS`: a type with more bits where errors hurt most). The mixes are
-// those that GGUF files carry by these names: attention values and the second
-// FFN matrix weigh most, early and late layers more than middle ones, and the
-// output matrix (the embedding, when the model has none) gets Q6_K. Vectors,
-// routers and position tables always keep the type they have.
+// (`Q4_K_M`, `IQ2_XXS`: a type with more bits where errors hurt most). The
+// mixes are those that GGUF files carry by these names: attention values and
+// the second FFN matrix weigh most, early and late layers more than middle
+// ones, and the output matrix (the embedding, when the model has none) gets
+// Q6_K. Vectors, routers and position tables always keep the type they have.
 //
 // A row that is no multiple of the type's block gets the next type that fits
 // and loses nothing:
@@ -50,6 +50,24 @@ struct TypeChoice {
   // What was asked for; differs from `type` when its blocks do not fit the
   // rows.
   DType wanted = DType::kF32;
+};
+
+// Tensors whose types were not those wanted, since their rows are no multiple
+// of the blocks: one line for all that are alike.
+class TypeFallbacks {
+ public:
+  // `row` is the length of the tensor's rows. Nothing where it got its type.
+  void Add(const std::string& tensor, int64_t row, const TypeChoice& choice);
+  std::vector<std::string> Lines() const;
+
+ private:
+  struct Alike {
+    int64_t row;
+    DType type;
+    DType wanted;
+    std::vector<std::string> tensors;
+  };
+  std::vector<Alike> groups_;
 };
 
 // Types of so few bits that they are of no use without an importance matrix.

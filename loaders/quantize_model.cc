@@ -314,6 +314,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
   writer.SetUint32("general.file_type", mix.file_type());
 
   QuantizeReport report;
+  TypeFallbacks fallbacks;
   const int total = static_cast<int>(file.tensors().size());
   const int threads = std::max(1, options.threads);
   int index = 0;
@@ -334,12 +335,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
     if (!copy && !IsPlainFloat(tensor.type)) {
       return AlreadyQuantised(file, tensor);
     }
-    if (!choice.keep && type != choice.wanted) {
-      report.warnings.push_back(absl::StrCat(
-          "tensor ", tensor.name, ": rows of ", tensor.dims[0],
-          " are no multiple of the ", Info(choice.wanted).block_elements,
-          " of ", UpperName(choice.wanted), ": stored as ", UpperName(type)));
-    }
+    fallbacks.Add(tensor.name, tensor.dims[0], choice);
     std::vector<float> means;
     if (!copy && options.importance != nullptr) {
       WEFT_ASSIGN_OR_RETURN(
@@ -369,6 +365,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
   }
   status = writer.WriteTo(result_path);
   if (!status.ok()) return status;
+  report.warnings = fallbacks.Lines();
   return report;
 }
 

@@ -335,18 +335,14 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   model.tied_output = shape.tied_output;
 
   SynthesizeReport report;
+  TypeFallbacks fallbacks;
   BlockPools pools(options.seed);
   Random seeds(options.seed);
   for (const TensorPlan& tensor : plan) {
     const TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
     const Random random(seeds.Next());
     const DType type = choice.keep ? DType::kF32 : choice.type;
-    if (!choice.keep && choice.type != choice.wanted) {
-      report.warnings.push_back(absl::StrCat(
-          "tensor ", tensor.name, ": rows of ", tensor.dims[0],
-          " are no multiple of the ", Info(choice.wanted).block_elements,
-          " of ", UpperName(choice.wanted), ": stored as ", UpperName(type)));
-    }
+    fallbacks.Add(tensor.name, tensor.dims[0], choice);
     int64_t elements = 1;
     for (int64_t dim : tensor.dims) elements *= dim;
     report.parameters += elements;
@@ -367,6 +363,7 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   }
   const absl::Status written = writer.WriteTo(path);
   if (!written.ok()) return written;
+  report.warnings = fallbacks.Lines();
   return report;
 }
 
