@@ -159,9 +159,7 @@ std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
         flags.checkpoints < 0 ? 2 * flags.slots : flags.checkpoints;
     options->beside_bytes = GrammarLimits(flags).peak();
     options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
-    if (!flags.scheduler.cache_folder.empty()) {
-      options->beside_pages = SchedulerOptions::kCachePages;
-    }
+    options->keeps_prompts = !flags.scheduler.cache_folder.empty();
     flags.speculation.ApplyTo(options);
   };
 }
@@ -177,12 +175,15 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
                         ChatTemplateOf(engine->plan().vocabulary, &warning));
-  if (!warning.empty()) PrintWarnings(common, {warning});
+  if (engine->plan().model.generates() && !warning.empty()) {
+    PrintWarnings(common, {warning});
+  }
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
   model.created = absl::ToUnixSeconds(absl::Now());
   model.customs = answer::CustomsOf(chat_template, engine->tokenizer());
-  if (warning.empty() && !model.customs.shows_tools) {
+  if (engine->plan().model.generates() && warning.empty() &&
+      !model.customs.shows_tools) {
     PrintWarnings(common,
                   {"chat template: it shows no tools: the model does not see "
                    "those of a request; give one that does (--chat-template)"});

@@ -1,5 +1,6 @@
 #include "serve/dialect.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,9 @@ absl::Status InTheirNames(const absl::Status& status,
                           absl::Span<const FieldName> names,
                           const std::string& path) {
   const std::string param = ErrorParam(status);
-  for (const FieldName& name : names) {
+  std::vector<FieldName> all(names.begin(), names.end());
+  all.insert(all.end(), std::begin(kOwnFields), std::end(kOwnFields));
+  for (const FieldName& name : all) {
     if (param != name.ours) continue;
     absl::string_view message = status.message();
     absl::ConsumePrefix(&message, absl::StrCat("'", param, "': "));

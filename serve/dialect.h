@@ -20,6 +20,15 @@ struct FieldName {
   const char* ours;
 };
 
+// What weft adds to requests; it has one name in all dialects.
+constexpr FieldName kOwnFields[] = {
+    {"seed", "seed"},
+    {"cache_prompt", "cache_prompt"},
+    {"context_overflow", "context_overflow"},
+    {"id_slot", "id_slot"},
+    {"speculate", "speculate"},
+};
+
 // Copies the fields that are there, under their new names.
 void CopyFields(const nlohmann::ordered_json& from,
                 absl::Span<const FieldName> names, nlohmann::ordered_json* to);

@@ -173,6 +173,7 @@ absl::StatusOr<ChatCompletionRequest> ReadRequest(const json& body,
   JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
   json out = {{"temperature", 1}};
+  CopyFields(body, kOwnFields, &out);
   CopyFields(body, kNames, &out);
   if (answers && !fields.Has("max_tokens")) {
     fields.Fail("max_tokens", "is missing");

@@ -31,14 +31,11 @@ constexpr FieldName kNames[] = {
     {"repeat_last_n", "repeat_window"},
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
-    {"seed", "seed"},
     {"stop", "stop"},
     {"grammar", "grammar"},
     {"ignore_eos", "ignore_eos"},
-    {"cache_prompt", "cache_prompt"},
     {"return_progress", "return_progress"},
     {"n_probs", "logprobs"},
-    {"id_slot", "id_slot"},
 };
 
 // What would change the answer and is not there, and what changes nothing.
@@ -77,6 +74,7 @@ absl::StatusOr<NativeRequest> ReadRequest(const json& body, const json* prompt,
                      {"top_p", 0.95},
                      {"min_p", 0.05},
                      {"max_tokens", -1}};
+  CopyFields(body, kOwnFields, &translated);
   CopyFields(body, kNames, &translated);
   if (prompt != nullptr) translated["prompt"] = *prompt;
   // Numbers that mean "none".

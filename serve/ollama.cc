@@ -33,7 +33,6 @@ constexpr FieldName kOptions[] = {
     {"repeat_last_n", "repeat_window"},
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
-    {"seed", "seed"},
     {"stop", "stop"},
 };
 
@@ -53,6 +52,7 @@ void TranslateCommon(JsonFields* fields, json* out) {
   if (const json* options = fields->Find("options")) {
     JsonFields inner(*options, "options");
     fields->Keep(inner.status());
+    CopyFields(*options, kOwnFields, out);
     CopyFields(*options, kOptions, out);
   }
   // -2 fills the context.

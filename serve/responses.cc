@@ -29,7 +29,6 @@ constexpr FieldName kNames[] = {
     {"top_p", "top_p"},
     {"stream", "stream"},
     {"top_logprobs", "top_logprobs"},
-    {"seed", "seed"},
     {"chat_template_kwargs", "chat_template_kwargs"},
 };
 
@@ -261,6 +260,7 @@ absl::StatusOr<ResponsesRequest> ReadRequest(const json& body,
   if (!fields.status().ok()) return fields.status();
   for (const char* name : kUnknown) fields.Refuse(name, "is not supported");
   json out = json::object();
+  CopyFields(body, kOwnFields, &out);
   CopyFields(body, kNames, &out);
   WEFT_ASSIGN_OR_RETURN(json earlier, Earlier(fields, store, client));
   Conversation conversation(

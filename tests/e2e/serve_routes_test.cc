@@ -2,11 +2,14 @@
 // log-probabilities of prompts, messages that go on, streams that tell that
 // they are there, the request log. Answers are of the small model, or of the
 // embedded one where they must be long.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -375,6 +378,40 @@ TEST_F(Routes, Messages) {
     EXPECT_EQ(answer.status, 400) << wrong;
     EXPECT_EQ(answer.json["type"], "error") << answer.text;
     EXPECT_EQ(answer.json["error"]["type"], "invalid_request_error");
+  }
+}
+
+// What weft adds has one name everywhere: a wrong value is refused, so it was
+// read.
+TEST_F(Routes, OwnFieldsAreReadInEveryDialect) {
+  const json messages = {{{"role", "user"}, {"content", "It is"}}};
+  const std::pair<const char*, json> kRequests[] = {
+      {"/v1/completions", {{"prompt", "It is"}, {"max_tokens", 2}}},
+      {"/v1/chat/completions", {{"messages", messages}, {"max_tokens", 2}}},
+      {"/v1/messages", {{"messages", messages}, {"max_tokens", 2}}},
+      {"/v1/responses", {{"input", "It is"}, {"max_output_tokens", 2}}},
+      {"/completion", {{"prompt", "It is"}, {"n_predict", 2}}},
+      {"/api/generate",
+       {{"prompt", "It is"}, {"options", {{"num_predict", 2}}}}},
+      {"/api/chat",
+       {{"messages", messages}, {"options", {{"num_predict", 2}}}}}};
+  for (const auto& [path, request] : kRequests) {
+    for (const auto& [name, right, wrong] :
+         {std::tuple<const char*, json, json>{"seed", 7, "x"},
+          {"speculate", "off", "sometimes"},
+          {"cache_prompt", false, 3},
+          {"context_overflow", "stop", "never"},
+          {"id_slot", 1, "first"}}) {
+      SCOPED_TRACE(absl::StrCat(path, " ", name));
+      for (const bool is_right : {true, false}) {
+        json body = request;
+        json& fields = body.contains("options") ? body["options"] : body;
+        fields[name] = is_right ? right : wrong;
+        const Answer answer = Post(*server_, path, body.dump());
+        EXPECT_EQ(answer.status, is_right ? 200 : 400) << answer.text;
+        if (!is_right) EXPECT_THAT(answer.text, testing::HasSubstr(name));
+      }
+    }
   }
 }
 
