@@ -215,7 +215,7 @@ absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
           flags.model, flags.compile, common, [&](EngineOptions* options) {
             flags.text.ApplyTo(options);
             if (!flags.prompt_cache.empty()) {
-              options->beside_pages = SchedulerOptions::kCachePages;
+              options->keeps_prompts = true;
             }
             const bool skips =
                 !flags.grammar_file.empty() || !flags.json_schema.empty();

@@ -12,6 +12,7 @@
 #include "ops/kernels/slot_layout.h"
 #include "ops/pooling.h"
 #include "ops/reference.h"
+#include "runtime/cache/prompt_files.h"
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
@@ -53,9 +54,9 @@ int ThreadsOf(const EngineOptions& options) {
 }
 
 int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
-  int64_t page_bytes = 0;
+  int64_t page_bytes = 0, slot_bytes = 0;
   for (const StateBytes& state : StatesOf(plan.buckets.back())) {
-    if (!state.by_sequence) page_bytes += state.bytes;
+    (state.by_sequence ? slot_bytes : page_bytes) += state.bytes;
   }
   return MemoryOf(plan, options.slots,
                   plan.model.encoder ? plan.max_tokens()
@@ -63,7 +64,9 @@ int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
                   options.kv_pages, options.checkpoints, options.rewind_rows,
                   options.guess_rows)
              .peak(ThreadsOf(options)) +
-         options.beside_bytes + options.beside_pages * page_bytes;
+         options.beside_bytes +
+         (options.keeps_prompts ? PromptFiles::Bytes(page_bytes, slot_bytes)
+                                : 0);
 }
 
 absl::Status CheckMemory(const Plan& plan, const EngineOptions& options,

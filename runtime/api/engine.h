@@ -41,7 +41,9 @@ struct EngineOptions {
   // In place of threads of its own: those of another engine, which then must
   // not run at the same time (SharedThreads).
   std::shared_ptr<ThreadPool> shared_threads;
-  bool huge_pages = false;
+  // Whether transparent huge pages are asked for, for packed weights, the KV
+  // cache and intermediates; the system may decline.
+  bool huge_pages = true;
   int slots = 1;  // for sequences that run at the same time (scheduler.h)
   // Pages of the KV cache, 64 positions each, for all sequences together. 0:
   // for as many whole contexts.
@@ -49,8 +51,9 @@ struct EngineOptions {
   // What the program will hold beside the engine's own, such as grammars
   // (ConstraintCache::Limits): there must be memory for it, too.
   int64_t beside_bytes = 0;
-  // The same in pages of the KV cache (SchedulerOptions::kCachePages).
-  int64_t beside_pages = 0;
+  // Prompts will be kept in files (SchedulerOptions::cache_folder), which takes
+  // memory for those that are on their way.
+  bool keeps_prompts = false;
   // Rows of logits beside one for each sequence
   // (SchedulerOptions::prompt_logprob_rows).
   int64_t more_logit_rows = 0;

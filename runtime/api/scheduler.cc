@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_cond_var.h"
-#include "runtime/cache/page_store.h"
+#include "runtime/cache/prompt_files.h"
 #include "runtime/generation/batcher.h"
 #include "runtime/generation/request_checks.h"
 #include "runtime/plan/plan_identity.h"
@@ -58,38 +58,37 @@ absl::Status CheckOptions(const Engine& engine, int32_t slots,
   return absl::OkStatus();
 }
 
-static_assert(SchedulerOptions::kCachePages == PageStore::kWaiting + 1, "");
-
-absl::StatusOr<std::unique_ptr<PageStore>> OpenStore(
+absl::StatusOr<std::unique_ptr<PromptFiles>> OpenFiles(
     Engine& engine, const SchedulerOptions& options) {
   WEFT_RETURN_IF_ERROR(CheckKeepsPrompts(engine));
   if (!options.prefix_cache) {
     return absl::InvalidArgumentError(
         "prompts cannot be kept in files: the prefix cache is switched off");
   }
-  PageStoreOptions store;
-  store.folder = options.cache_folder;
-  store.limit = options.cache_bytes;
-  store.identity = PlanIdentity(engine.plan());
-  store.page_bytes = engine.cache().page_bytes();
-  store.log = options.log;
-  return PageStore::Open(store);
+  PromptFiles::Options files;
+  files.folder = options.cache_folder;
+  files.limit = options.cache_bytes;
+  files.identity = PlanIdentity(engine.plan());
+  files.page_bytes = engine.cache().page_bytes();
+  files.slot_bytes = engine.cache().slot_bytes();
+  files.log = options.log;
+  return PromptFiles::Open(files);
 }
 
 }  // namespace
 
 class Scheduler::Impl {
  public:
-  Impl(std::unique_ptr<Engine> engine, std::unique_ptr<PageStore> store,
+  Impl(std::unique_ptr<Engine> engine, std::unique_ptr<PromptFiles> files,
        const SchedulerOptions& options)
       : engine_(std::move(engine)),
-        store_(std::move(store)),
+        files_(std::move(files)),
         options_(options),
         vocabulary_size_(
             static_cast<int32_t>(engine_->plan().model.vocabulary_size)),
         end_tokens_(EndTokens(engine_->tokenizer(), vocabulary_size_)),
         batcher_({&engine_->plan(), &engine_->cache(), &engine_->executor(),
-                  &engine_->thread_pool(), engine_->guess_rows(), store_.get()},
+                  &engine_->thread_pool(), engine_->guess_rows(), files_.get()},
                  options),
         capacity_(batcher_.capacity()),
         stats_(batcher_.stats()),
@@ -124,7 +123,7 @@ class Scheduler::Impl {
   void Loop();
 
   const std::unique_ptr<Engine> engine_;
-  const std::unique_ptr<PageStore> store_;  // null: none
+  const std::unique_ptr<PromptFiles> files_;  // null: none
   const SchedulerOptions options_;
   const int32_t vocabulary_size_;
   const std::vector<int32_t> end_tokens_;
@@ -314,16 +313,9 @@ void Scheduler::Impl::Loop() {
 }
 
 absl::Status CheckKeepsPrompts(const Engine& engine) {
-  const char* why = nullptr;
-  for (const StateBytes& state : StatesOf(engine.plan().buckets.back())) {
-    if (state.by_sequence) {
-      why = "it has recurrent blocks, whose states are not kept";
-    }
-  }
-  if (!engine.plan().model.generates()) why = "it writes no text";
-  if (why == nullptr) return absl::OkStatus();
+  if (engine.plan().model.generates()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("prompts of this model cannot be kept in files: ", why));
+      "prompts of this model cannot be kept in files: it writes no text");
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
@@ -336,12 +328,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
         engine->cache().pool().slots(), engine->plan().context() + 1,
         engine->guess_rows()));
   }
-  std::unique_ptr<PageStore> store;
+  std::unique_ptr<PromptFiles> files;
   if (!options.cache_folder.empty()) {
-    WEFT_ASSIGN_OR_RETURN(store, OpenStore(*engine, options));
+    WEFT_ASSIGN_OR_RETURN(files, OpenFiles(*engine, options));
   }
   return std::unique_ptr<Scheduler>(new Scheduler(
-      std::make_unique<Impl>(std::move(engine), std::move(store), options)));
+      std::make_unique<Impl>(std::move(engine), std::move(files), options)));
 }
 
 Scheduler::Scheduler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -139,6 +139,7 @@ weft_options DefaultOptions() {
   options.queue_limit = static_cast<int32_t>(scheduler.queue_limit);
   options.prefill_tokens = static_cast<int32_t>(scheduler.prefill_tokens);
   options.prefix_cache = scheduler.prefix_cache;
+  options.huge_pages = weft::EngineOptions().huge_pages;
   return options;
 }
 

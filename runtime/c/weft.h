@@ -73,7 +73,7 @@ typedef struct weft_options {
   int32_t queue_limit; /* sequences that may wait; 1024 */
   int32_t prefill_tokens; /* of prompts in one step beside running texts; 64 */
   int32_t prefix_cache;   /* 0 or 1; 1 */
-  int32_t huge_pages;     /* 0 or 1; 0 */
+  int32_t huge_pages;     /* ask for transparent ones; 0 or 1; 1 */
   int32_t force;          /* load although memory does not suffice; 0 */
   const char* kv_type;    /* "f16", "f32", "bf16", "q8_0"; NULL: "f16" */
   const char* isa;        /* the most of the processor to use; NULL: all */

@@ -182,4 +182,22 @@ void KvCache::WritePage(int32_t page, const uint8_t* bytes) {
   }
 }
 
+void KvCache::ReadSlot(int32_t slot, uint8_t* bytes) const {
+  for (const KvState& state : states_) {
+    if (state.page_table != nullptr) continue;
+    std::memcpy(bytes, state.pages + slot * state.page_bytes, state.page_bytes);
+    bytes += state.page_bytes;
+  }
+}
+
+void KvCache::WriteSlot(int32_t slot, const uint8_t* bytes, int64_t position) {
+  for (const KvState& state : states_) {
+    if (state.page_table != nullptr) continue;
+    std::memcpy(state.pages + slot * state.page_bytes, bytes, state.page_bytes);
+    bytes += state.page_bytes;
+  }
+  positions_[slot] = position;
+  marks_[slot] = -1;
+}
+
 }  // namespace weft

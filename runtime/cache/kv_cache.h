@@ -107,6 +107,10 @@ class KvCache {
   void SetPosition(int32_t slot, int64_t position) {
     positions_[slot] = position;
   }
+  // The states by sequence of a slot, to or from slot_bytes(); those that are
+  // written have seen `position` tokens.
+  void ReadSlot(int32_t slot, uint8_t* bytes) const;
+  void WriteSlot(int32_t slot, const uint8_t* bytes, int64_t position);
   // Copies the states by sequence, with their position.
   void Save(int32_t slot, int32_t checkpoint);
   void Restore(int32_t checkpoint, int32_t slot);

@@ -6,25 +6,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/output_file.h"
-#include "base/status.h"
 #include "ops/kernels/kernel.h"
 #include "xxhash.h"
 
 namespace weft {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kMagic[] = "weftpage";
-constexpr char kEnding[] = ".page";
 
 struct Head {
   char magic[8];
@@ -85,8 +79,8 @@ bool ReadAll(const std::string& path, int64_t used,
 
 }  // namespace
 
-int64_t PageStore::BytesFor(int64_t page_bytes) {
-  return (kWaiting + 1) *
+int64_t PageStore::BytesFor(int64_t page_bytes, int waiting) {
+  return (waiting + 1) *
          (static_cast<int64_t>(sizeof(Head)) + page_bytes + kSumBytes);
 }
 
@@ -94,20 +88,13 @@ PageStore::PageStore(const PageStoreOptions& options)
     : options_(options),
       seed_(XXH3_64bits(options.identity.data(), options.identity.size())),
       file_(FileBytes()),
-      waiting_(kWaiting) {
+      waiting_(options.waiting) {
   for (Waiting& waiting : waiting_) waiting.bytes.resize(FileBytes());
+  writer_ = std::thread([this] { WriteAll(); });
 }
 
 int64_t PageStore::FileBytes() const {
   return static_cast<int64_t>(sizeof(Head)) + options_.page_bytes + kSumBytes;
-}
-
-absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Open(
-    const PageStoreOptions& options) {
-  std::unique_ptr<PageStore> store(new PageStore(options));
-  WEFT_RETURN_IF_ERROR(store->Look());
-  store->writer_ = std::thread([raw = store.get()] { raw->WriteAll(); });
-  return store;
 }
 
 PageStore::~PageStore() {
@@ -116,36 +103,6 @@ PageStore::~PageStore() {
     closed_ = true;
   }
   if (writer_.joinable()) writer_.join();
-}
-
-absl::Status PageStore::Look() {
-  std::error_code error;
-  // What is in it was made of people's texts.
-  if (fs::create_directories(options_.folder, error)) {
-    fs::permissions(options_.folder, fs::perms::owner_all, error);
-  }
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot make the folder of cached prompts ",
-                     options_.folder, ": ", error.message()));
-  }
-  WEFT_RETURN_IF_ERROR(CheckCanWrite(options_.folder + "/any" + kEnding));
-  const absl::MutexLock lock(&mutex_);
-  for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
-    struct stat status;
-    if (entry.path().extension() == kEnding &&
-        lstat(entry.path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
-      Remember(entry.path().filename().string(),
-               {status.st_size,
-                absl::ToUnixNanos(absl::TimeFromTimespec(status.st_mtim))});
-    }
-  }
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read the folder of cached prompts ",
-                     options_.folder, ": ", error.message()));
-  }
-  return absl::OkStatus();
 }
 
 PageStore::Key PageStore::KeyOf(const Key& before,
@@ -158,19 +115,18 @@ PageStore::Key PageStore::KeyOf(const Key& before,
 
 std::string PageStore::NameOf(const Key& key) const {
   return absl::StrFormat("%016x-%016x%016x%s", seed_, key.first, key.second,
-                         kEnding);
+                         PageFolder::kEnding);
 }
 
 bool PageStore::Has(const Key& key) const {
-  const absl::MutexLock lock(&mutex_);
-  return files_.count(NameOf(key)) > 0;
+  return options_.folder->Has(NameOf(key));
 }
 
 bool PageStore::Read(const Key& key, int64_t index,
                      absl::Span<const int32_t> tokens,
                      const std::function<void(const uint8_t* page)>& take) {
   const std::string name = NameOf(key);
-  const std::string path = absl::StrCat(options_.folder, "/", name);
+  const std::string path = options_.folder->PathOf(name);
   const int64_t size = FileBytes() - kSumBytes;
   const Head want = HeadOf(key, options_.page_bytes, tokens);
   const int64_t used = UseOf(index);
@@ -179,21 +135,16 @@ bool PageStore::Read(const Key& key, int64_t index,
   const bool good = whole &&
                     std::memcmp(&want, file_.data(), sizeof(want)) == 0 &&
                     std::memcmp(&sum, file_.data() + size, kSumBytes) == 0;
+  if (good) options_.folder->Note(name, FileBytes(), used);
+  // Another process may have removed it: then it is no damage.
+  const bool damaged = !good && options_.folder->Remove(name);
+  if (damaged) {
+    Log(absl::StrCat("a cached prompt was damaged and is run again: ", path));
+  }
   {
     const absl::MutexLock lock(&mutex_);
-    if (good) {
-      ++stats_.read;
-      Remember(name, {FileBytes(), used});
-    } else {
-      Forget(name);
-      std::error_code ignored;
-      // Another process may have removed it: then it is no damage.
-      if (fs::remove(path, ignored)) {
-        ++stats_.damaged;
-        Log(absl::StrCat("a cached prompt was damaged and is run again: ",
-                         path));
-      }
-    }
+    stats_.read += good ? 1 : 0;
+    stats_.damaged += damaged ? 1 : 0;
   }
   if (good) take(file_.data() + sizeof(Head));
   return good;
@@ -203,14 +154,14 @@ void PageStore::Write(const Key& key, int64_t index,
                       absl::Span<const int32_t> tokens,
                       const std::function<void(uint8_t* page)>& fill) {
   const absl::MutexLock lock(&mutex_);
-  if (closed_ || failed_ || count_ == kWaiting ||
-      FileBytes() > options_.limit || files_.count(NameOf(key)) > 0) {
+  if (closed_ || failed_ || count_ == options_.waiting ||
+      FileBytes() > options_.folder->limit() || Has(key)) {
     return;
   }
   for (int i = 0; i < count_; ++i) {
-    if (waiting_[(first_ + i) % kWaiting].key == key) return;
+    if (waiting_[(first_ + i) % options_.waiting].key == key) return;
   }
-  Waiting& waiting = waiting_[(first_ + count_) % kWaiting];
+  Waiting& waiting = waiting_[(first_ + count_) % options_.waiting];
   waiting.key = key;
   waiting.index = index;
   const Head head = HeadOf(key, options_.page_bytes, tokens);
@@ -236,7 +187,7 @@ void PageStore::WriteAll() {
     const XXH128_canonical_t sum =
         SumOf(waiting.bytes.data(), size - kSumBytes);
     std::memcpy(waiting.bytes.data() + size - kSumBytes, &sum, kSumBytes);
-    const std::string path = absl::StrCat(options_.folder, "/", name);
+    const std::string path = options_.folder->PathOf(name);
     const absl::Status status =
         WriteFile(path, {reinterpret_cast<const char*>(waiting.bytes.data()),
                          static_cast<size_t>(size)});
@@ -245,39 +196,18 @@ void PageStore::WriteAll() {
     if (status.ok()) {
       utimensat(AT_FDCWD, path.c_str(), times, 0);
       chmod(path.c_str(), S_IRUSR | S_IWUSR);  // people's texts
+      options_.folder->Note(name, size, used);
     }
     mutex_.Lock();
-    first_ = (first_ + 1) % kWaiting;
+    first_ = (first_ + 1) % options_.waiting;
     --count_;
     if (status.ok()) {
-      Remember(name, {size, used});
       ++stats_.written;
     } else {
       failed_ = true;
       Log(absl::StrCat("prompts are cached no more: ", status.message()));
     }
   }
-}
-
-void PageStore::Remember(const std::string& name, const File& file) {
-  Forget(name);
-  files_[name] = file;
-  by_use_.insert({file.used, name});
-  stats_.bytes += file.bytes;
-  while (stats_.bytes > options_.limit && !by_use_.empty()) {
-    const std::string oldest = by_use_.begin()->second;
-    Forget(oldest);
-    std::error_code ignored;
-    fs::remove(absl::StrCat(options_.folder, "/", oldest), ignored);
-  }
-}
-
-void PageStore::Forget(const std::string& name) {
-  const auto it = files_.find(name);
-  if (it == files_.end()) return;
-  stats_.bytes -= it->second.bytes;
-  by_use_.erase({it->second.used, name});
-  files_.erase(it);
 }
 
 PageStore::Stats PageStore::GetStats() const {

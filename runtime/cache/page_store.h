@@ -10,10 +10,12 @@
 // tokens again.
 //
 // Files are written by a thread of the store, which drops what it cannot keep
-// up with, and the ones that were not used for longest are removed where all
-// together would be more than a limit. A page is of no use without those before
-// it, so each counts as used some time before its predecessor; files have these
-// times, too. Several processes may share a folder.
+// up with; the ones that were not used for longest go when they are too many
+// (page_folder.h). A page is of no use without those before it, so each counts
+// as used some time before its predecessor; files have these times, too.
+//
+// The states by sequence behind a page are kept likewise, by a store of their
+// own: its "pages" are what a slot holds.
 //
 // Layout of a file, little-endian: the 8 bytes "weftpage", the key (two u64),
 // bytes of the page (u64), kPageTokens tokens (i32), the page, and XXH3-128 of
@@ -24,27 +26,24 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "runtime/cache/page_folder.h"
 
 namespace weft {
 
 struct PageStoreOptions {
-  std::string folder;  // is made if it is not there
+  std::shared_ptr<PageFolder> folder;  // not null
   // Of the plan and its weights: whatever results depend on.
   std::string identity;
-  int64_t page_bytes = 0;            // of all states together
-  int64_t limit = int64_t{8} << 30;  // bytes of all files
+  int64_t page_bytes = 0;  // of all states together
+  int waiting = 16;        // pages that may wait to be written
   // Told, in one line, of what went wrong: nothing is lost but time.
   std::function<void(const std::string& line)> log;
 };
@@ -53,15 +52,10 @@ class PageStore {
  public:
   using Key = std::pair<uint64_t, uint64_t>;
 
-  // Pages that may wait to be written.
-  static constexpr int kWaiting = 16;
-
   // Memory that a store will take for itself.
-  static int64_t BytesFor(int64_t page_bytes);
+  static int64_t BytesFor(int64_t page_bytes, int waiting);
 
-  // Looks through the folder. Errors: it cannot be made, read or written.
-  static absl::StatusOr<std::unique_ptr<PageStore>> Open(
-      const PageStoreOptions& options);
+  explicit PageStore(const PageStoreOptions& options);
   // Waits until what was to be written is.
   ~PageStore();
 
@@ -82,31 +76,21 @@ class PageStore {
   void Write(const Key& key, int64_t index, absl::Span<const int32_t> tokens,
              const std::function<void(uint8_t* page)>& fill);
 
-  // Bytes of files, and how many pages were read, written and found damaged.
+  // How many pages were read, written and found damaged.
   struct Stats {
-    int64_t bytes = 0;
     int64_t read = 0, written = 0, damaged = 0;
   };
   Stats GetStats() const;
 
  private:
-  struct File {
-    int64_t bytes;
-    int64_t used;  // nanoseconds since 1970
-  };
   struct Waiting {
     Key key;
     int64_t index;
     std::vector<uint8_t> bytes;  // of the whole file
   };
 
-  explicit PageStore(const PageStoreOptions& options);
-  absl::Status Look();
   std::string NameOf(const Key& key) const;
   int64_t FileBytes() const;
-  void Remember(const std::string& name, const File& file)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteAll();
   void Log(const std::string& line) const;
 
@@ -115,9 +99,6 @@ class PageStore {
   std::vector<uint8_t> file_;  // that is read
 
   mutable absl::Mutex mutex_;
-  // Of all plans.
-  std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<int64_t, std::string>> by_use_ ABSL_GUARDED_BY(mutex_);
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // a ring
   int first_ ABSL_GUARDED_BY(mutex_) = 0;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,6 @@
-// Which sequences run, and with which rows and pages. What becomes of the
-// logits is in batcher_tokens.cc, all about guessed tokens in
-// batcher_guesses.cc.
+// Which sequences run, and with which rows. What they find computed and leave
+// for others is in batcher_pages.cc, what becomes of the logits in
+// batcher_tokens.cc, all about guessed tokens in batcher_guesses.cc.
 #include "runtime/generation/batcher.h"
 
 #include <algorithm>
@@ -35,10 +35,6 @@ uint64_t OwnScope(RequestId id) {
   return (uint64_t{1} << 63) + static_cast<uint64_t>(id);
 }
 
-int64_t Left(const Sequence& sequence) {
-  return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
-}
-
 // With a slot or without, its next token cannot be chosen yet.
 bool LacksMask(const Sequence& sequence) {
   return sequence.mask_asked && !sequence.mask.ready();
@@ -60,7 +56,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
                           int64_t{cache_.pool().pages()} * kPageTokens,
                           encoder_ ? max_tokens_ : plan_.context()})),
       guess_rows_(parts.guess_rows),
-      store_(options.prefix_cache ? parts.store : nullptr),
+      files_(options.prefix_cache ? parts.files : nullptr),
       prefix_cache_(&cache_),
       checkpoints_(&cache_, capacity_) {
   const int32_t slots = cache_.pool().slots();
@@ -336,150 +332,6 @@ void Batcher::Start(Sequence* sequence) {
   stats_.queue_time.Add(request->usage.queue_seconds);
 }
 
-void Batcher::FindPages() {
-  size_t i = 0;
-  while (i < running_.size()) {
-    Sequence* const sequence = running_[i];
-    absl::Status status = AttachPages(i);
-    if (!status.ok()) Finish(sequence, FinishReason::kError, std::move(status));
-    if (i < running_.size() && running_[i] == sequence) ++i;
-  }
-}
-
-// Takes what of the prefix cache goes on from what is computed: at the start,
-// and what others have computed since.
-absl::Status Batcher::AttachPages(size_t index) {
-  Sequence* const sequence = running_[index];
-  if (cache_.has_slots()) return AttachCheckpoint(sequence);
-  if (sequence->computed % kPageTokens != 0 || Left(*sequence) <= 1) {
-    return absl::OkStatus();
-  }
-  const uint64_t scope = sequence->request->scope;
-  WEFT_ASSIGN_OR_RETURN(
-      const int64_t whole,
-      prefix_cache_.Attach(sequence->slot, scope, sequence->tokens));
-  CountHit(sequence, whole);
-  WEFT_RETURN_IF_ERROR(LoadPages(sequence));
-  // A page that is only begun must be copied: better to wait for the whole one.
-  if (Left(*sequence) <= 1 || WaitsForOlder(index)) return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(
-      const int64_t copied,
-      prefix_cache_.AttachCopy(sequence->slot, scope, sequence->tokens));
-  CountHit(sequence, copied);
-  return absl::OkStatus();
-}
-
-// Takes what goes on from there out of files.
-absl::Status Batcher::LoadPages(Sequence* sequence) {
-  const uint64_t scope = sequence->request->scope;
-  if (store_ == nullptr || scope != 0) return absl::OkStatus();
-  const auto tokens = absl::MakeConstSpan(sequence->tokens);
-  const int64_t size = static_cast<int64_t>(tokens.size());
-  PageStore::Key key;
-  for (int64_t begin = 0; begin + kPageTokens < size; begin += kPageTokens) {
-    const auto own = tokens.subspan(begin, kPageTokens);
-    key = store_->KeyOf(key, own);
-    if (begin < sequence->computed) continue;
-    if (!store_->Has(key)) break;
-    if (cache_.pool().free_pages() == 0) prefix_cache_.MakeFree(1);
-    if (cache_.pool().free_pages() == 0) break;
-    const int64_t end = begin + kPageTokens;
-    WEFT_RETURN_IF_ERROR(cache_.Reserve(sequence->slot, end));
-    const int32_t page =
-        cache_.pool().page(sequence->slot, begin / kPageTokens);
-    const bool read = store_->Read(
-        key, begin / kPageTokens, own,
-        [&](const uint8_t* bytes) { cache_.WritePage(page, bytes); });
-    if (!read) return cache_.Truncate(sequence->slot, begin);
-    WEFT_RETURN_IF_ERROR(
-        prefix_cache_.Add(sequence->slot, scope, tokens.first(end)));
-    CountHit(sequence, kPageTokens);
-  }
-  return absl::OkStatus();
-}
-
-// Puts the whole pages from this one on, which are computed, into files.
-void Batcher::StorePages(const Sequence& sequence, int64_t first_page) {
-  if (store_ == nullptr || sequence.request->scope != 0) return;
-  const auto tokens = absl::MakeConstSpan(sequence.tokens);
-  PageStore::Key key;
-  for (int64_t page = 0; (page + 1) * kPageTokens <= sequence.computed;
-       ++page) {
-    const auto own = tokens.subspan(page * kPageTokens, kPageTokens);
-    key = store_->KeyOf(key, own);
-    if (page < first_page) continue;
-    store_->Write(key, page, own, [&](uint8_t* bytes) {
-      cache_.ReadPage(cache_.pool().page(sequence.slot, page), bytes);
-    });
-  }
-}
-
-// How many of the tokens the longest checkpoint stands behind whose keys and
-// values are there too.
-int64_t Batcher::FindCheckpoint(const Sequence& sequence,
-                                absl::Span<const int32_t> tokens) const {
-  if (!checkpoints_.any()) return 0;
-  const uint64_t scope = sequence.request->scope;
-  return checkpoints_.Find(scope, tokens,
-                           prefix_cache_.TokensThere(scope, tokens));
-}
-
-// Lets a sequence that has just got its slot begin at a checkpoint.
-absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
-  if (sequence->computed > 0) return absl::OkStatus();
-  const int64_t found = FindCheckpoint(*sequence, sequence->tokens);
-  if (found == 0) return absl::OkStatus();
-  const uint64_t scope = sequence->request->scope;
-  // And one, which stands for the last token and is not counted.
-  const absl::Span<const int32_t> tokens =
-      absl::MakeConstSpan(sequence->tokens).first(found + 1);
-  WEFT_ASSIGN_OR_RETURN(int64_t there,
-                        prefix_cache_.Attach(sequence->slot, scope, tokens));
-  if (there < found) {
-    WEFT_ASSIGN_OR_RETURN(
-        const int64_t copied,
-        prefix_cache_.AttachCopy(sequence->slot, scope, tokens));
-    there += copied;
-  }
-  // No page could be made free for the copy.
-  if (there < found) return prefix_cache_.Release(sequence->slot);
-  checkpoints_.Restore(scope, tokens.first(found), sequence->slot);
-  sequence->checkpoint = found;
-  CountHit(sequence, found);
-  return absl::OkStatus();
-}
-
-// So many of the sequence's next rows that the step ends where a checkpoint is
-// to be made.
-int64_t Batcher::RowsToCheckpoint(const Sequence& sequence,
-                                  int64_t rows) const {
-  if (!checkpoints_.any()) return rows;
-  return std::min(rows, NextCheckpoint(sequence) - sequence.computed);
-}
-
-int64_t Batcher::NextCheckpoint(const Sequence& sequence) const {
-  return checkpoints_.NextAfter(sequence.computed, sequence.checkpoint,
-                                sequence.prompt);
-}
-
-void Batcher::AddCheckpoint(Sequence* sequence) {
-  checkpoints_.Add(
-      sequence->slot, sequence->request->scope,
-      absl::MakeConstSpan(sequence->tokens).first(sequence->computed));
-  sequence->checkpoint = sequence->computed;
-}
-
-void Batcher::CountHit(Sequence* sequence, int64_t tokens) {
-  sequence->computed += tokens;
-  stats_.prefix_hit_tokens += tokens;
-  if (sequence->choice == 0 && sequence->generated == 0 &&
-      sequence->once_computed == 0) {
-    Usage& usage = sequence->request->usage;
-    usage.cached_tokens += tokens;
-    usage.processed_tokens = sequence->computed;
-  }
-}
-
 // Whether an older sequence, which runs, is computing what this one needs next:
 // the same tokens up to the end of its next page, or up to its last token.
 bool Batcher::WaitsForOlder(size_t index) const {
@@ -702,6 +554,7 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   stats_.prefill_tokens += std::clamp(prompt, again, end) - again;
   const bool at_checkpoint =
       checkpoints_.any() && end > begin && end == NextCheckpoint(*sequence);
+  const bool at_stored = end > begin && end == NextStored(*sequence);
   sequence->computed = end;
   sequence->turn += end - begin;
   FairShare::Served(request->share, end - begin);
@@ -719,27 +572,13 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
   // With guesses, only what is left of them in the end (Settle).
   if (encoder_ || !sequence->guesses.empty()) return absl::OkStatus();
   if (at_checkpoint) AddCheckpoint(sequence);
+  if (at_stored) StoreStates(*sequence);
   return AddPages(sequence, begin);
 }
 
-// Lets others find what is computed from `begin` on.
-absl::Status Batcher::AddPages(Sequence* sequence, int64_t begin) {
-  const int64_t end = sequence->computed;
-  for (int64_t page = begin / kPageTokens; page * kPageTokens < end; ++page) {
-    WEFT_RETURN_IF_ERROR(
-        prefix_cache_.Add(sequence->slot, sequence->request->scope,
-                          absl::MakeConstSpan(sequence->tokens)
-                              .first(std::min((page + 1) * kPageTokens, end))));
-  }
-  if (end / kPageTokens > begin / kPageTokens) {
-    StorePages(*sequence, begin / kPageTokens);
-  }
-  return absl::OkStatus();
-}
-
 void Batcher::UpdateGauges() {
-  if (store_ != nullptr) {
-    const PageStore::Stats stored = store_->GetStats();
+  if (files_ != nullptr) {
+    const PromptFiles::Stats stored = files_->GetStats();
     stats_.stored_bytes = stored.bytes;
     stats_.pages_loaded = stored.read;
     stats_.pages_stored = stored.written;

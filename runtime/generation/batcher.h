@@ -15,9 +15,9 @@
 // and it sits out steps until the mask is there; where others want its slot, it
 // gives it up meanwhile, even if it is the oldest.
 //
-// Models with states by sequence go on from a checkpoint (checkpoints.h), at
-// the start only; steps end where one is to be made. Their rows never run
-// twice, so the last one waits for its mask.
+// Models with states by sequence go on from a checkpoint (checkpoints.h), or
+// from states in a file, at the start only; steps end where one is to be made.
+// Their rows never run twice, so the last one waits for its mask.
 //
 // A sequence whose next page, or the rest of whose prompt but the last token,
 // an older one is just computing waits for it, so a prompt that many bring at
@@ -54,8 +54,8 @@
 
 #include "runtime/cache/checkpoints.h"
 #include "runtime/cache/kv_cache.h"
-#include "runtime/cache/page_store.h"
 #include "runtime/cache/prefix_cache.h"
+#include "runtime/cache/prompt_files.h"
 #include "runtime/execution/executor.h"
 #include "runtime/generation/fair_share.h"
 #include "runtime/generation/mask_maker.h"
@@ -75,8 +75,8 @@ struct BatcherParts {
   KvCache* cache;
   Executor* executor;
   ThreadPool* threads;
-  int64_t guess_rows = 0;      // Engine::guess_rows
-  PageStore* store = nullptr;  // null: none
+  int64_t guess_rows = 0;        // Engine::guess_rows
+  PromptFiles* files = nullptr;  // null: none
 };
 
 // Not thread-safe.
@@ -123,7 +123,8 @@ class Batcher {
   void Start(Sequence* sequence);
   void FindPages();
   absl::Status AttachPages(size_t index);
-  absl::Status LoadPages(Sequence* sequence);
+  absl::StatusOr<int64_t> LoadPages(const Sequence& sequence, int64_t begin,
+                                    int64_t most);
   void StorePages(const Sequence& sequence, int64_t first_page);
   int64_t FindCheckpoint(const Sequence& sequence,
                          absl::Span<const int32_t> tokens) const;
@@ -131,6 +132,10 @@ class Batcher {
   int64_t RowsToCheckpoint(const Sequence& sequence, int64_t rows) const;
   int64_t NextCheckpoint(const Sequence& sequence) const;
   void AddCheckpoint(Sequence* sequence);
+  int64_t NextStored(const Sequence& sequence) const;
+  void StoreStates(const Sequence& sequence);
+  int64_t FindStored(const Sequence& sequence) const;
+  absl::StatusOr<bool> LoadStates(Sequence* sequence, int64_t stored);
   void CountHit(Sequence* sequence, int64_t tokens);
   void ShareRows();
   bool WaitsForOlder(size_t index) const;
@@ -188,7 +193,7 @@ class Batcher {
   const int64_t max_tokens_;  // of a step
   const int64_t capacity_;
   const int64_t guess_rows_;  // of a step
-  PageStore* const store_;
+  PromptFiles* const files_;
   PrefixCache prefix_cache_;
   Checkpoints checkpoints_;
   FairShare shares_;

@@ -126,6 +126,8 @@ void Batcher::TakeVector(Sequence* sequence) {
                "weights are broken"));
     return;
   }
+  ++(plan_.model.gives == ModelOutput::kScores ? stats_.scored_texts
+                                               : stats_.embedded_texts);
   Finish(sequence, FinishReason::kEmbedded);
 }
 

@@ -36,12 +36,8 @@ struct SchedulerOptions {
   // Guess as much as there are rows for, faster or not: for tests.
   bool always_guess = false;
   // A folder of files with pages of prompts and texts, which stay when the
-  // program ends (page_store.h); empty: none. Not of models with states by
-  // sequence, and of requests in no scope alone.
+  // program ends (prompt_files.h); empty: none. Of requests in no scope alone.
   std::string cache_folder;
-  // Pages in memory that are on their way to or from files
-  // (EngineOptions::beside_pages).
-  static constexpr int64_t kCachePages = 17;
   int64_t cache_bytes = int64_t{8} << 30;  // of the files, at most
   // Told, in one line, of what the owner should know: requests that end since
   // something is broken, and once of logits that are no numbers. Called as

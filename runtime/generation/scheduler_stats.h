@@ -56,11 +56,13 @@ struct SchedulerStats {
   int64_t prefill_tokens = 0;     // run, without those that follow
   int64_t recomputed_tokens = 0;  // run again after a preemption
   int64_t generated_tokens = 0;
+  int64_t embedded_texts = 0;     // that got a vector
+  int64_t scored_texts = 0;       // that got scores
   int64_t prefix_hit_tokens = 0;  // not run, since cached
   int64_t drafted_tokens = 0;     // guessed and tried
   int64_t accepted_tokens = 0;    // of them, those that came true
-  int64_t pages_loaded = 0;       // from files
-  int64_t pages_stored = 0;       // in files
+  int64_t pages_loaded = 0;       // from files, or states
+  int64_t pages_stored = 0;       // in files, likewise
   int64_t pages_damaged = 0;      // files that were not what they should be
   int64_t preemptions = 0;
   int64_t context_shifts = 0;

@@ -104,4 +104,9 @@ inline bool Older(const Sequence& a, const Sequence& b) {
                                         : a.choice < b.choice;
 }
 
+// Tokens that are not computed yet.
+inline int64_t Left(const Sequence& sequence) {
+  return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
+}
+
 }  // namespace weft

@@ -184,18 +184,38 @@ TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
   EXPECT_TRUE(absl::StrContains(answer.text, "--model-memory"));
 }
 
-TEST_F(Models, WithRecurrentBlocksGoWithoutFilesOfPrompts) {
+// One with recurrent blocks alone, whose pages are empty, and an encoder, which
+// goes without.
+TEST_F(Models, OfEveryKindStandBesideFilesOfPrompts) {
   const std::string recurrent = *folder_ + "/recurrent.gguf";
+  const std::string encoder = *folder_ + "/encoder.gguf";
   fs::copy_file("tests/data/golden/recurrent/mamba.gguf", recurrent);
+  fs::copy_file("tests/data/golden/arch/bert.gguf", encoder);
   const std::string cache = TemporaryPath("models-cache");
-  const Server server(Arguments({"--cache-dir", cache}));
-  const Answer answer =
-      Post(server, "/v1/completions",
-           R"({"model": "recurrent", "prompt": "a", "max_tokens": 2})");
-  EXPECT_EQ(answer.status, 200) << answer.text;
-  EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
-  EXPECT_TRUE(absl::StrContains(server.Log(), "recurrent blocks"));
+  fs::remove_all(cache);
+  const std::string question = json{
+      {"model", "recurrent"},
+      {"prompt", std::vector<int>(150, 20)},
+      {"max_tokens", 8},
+      {"logprobs", 2}}.dump();
+  json answers[2];
+  for (int run = 0; run < 2; ++run) {
+    const Server server(Arguments({"--cache-dir", cache}));
+    const Answer answer = Post(server, "/v1/completions", question);
+    ASSERT_EQ(answer.status, 200) << answer.text;
+    EXPECT_EQ(answer.json["usage"]["prompt_tokens_details"]["cached_tokens"],
+              128 * run);
+    answers[run] = answer.json["choices"];
+    const Answer vector = Post(server, "/v1/embeddings",
+                               R"({"model": "encoder", "input": ["a", "b"]})");
+    EXPECT_EQ(vector.status, 200) << vector.text;
+    EXPECT_EQ(MetricOf(server, "weft_embedded_texts_total"), 2);
+    EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+    EXPECT_TRUE(absl::StrContains(server.Log(), "it writes no text"));
+  }
+  EXPECT_EQ(answers[0], answers[1]);
   fs::remove(recurrent);
+  fs::remove(encoder);
 }
 
 TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {

@@ -1,5 +1,6 @@
 // Prompts that are kept in files: the same bits after a restart, and whatever
 // becomes of the files.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -29,7 +30,7 @@ class PromptFiles : public testing::Test {
   Run Complete(Request request, int64_t pages = 0,
                const std::string& kv_type = "f16") {
     const auto scheduler =
-        MakeScheduler(MakeEngine(kTinyModel, 2, pages, kv_type), options_);
+        MakeScheduler(MakeEngine(model_, 2, pages, kv_type), options_);
     auto completion = weft::Complete(*scheduler, std::move(request));
     EXPECT_TRUE(completion.ok()) << completion.status();
     scheduler->Drain(absl::InfiniteDuration());
@@ -51,6 +52,7 @@ class PromptFiles : public testing::Test {
     return files;
   }
 
+  const char* model_ = kTinyModel;
   SchedulerOptions options_;
 };
 
@@ -118,12 +120,63 @@ TEST_F(PromptFiles, NothingOfAScopeIsWritten) {
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PromptFiles, ModelsWithRecurrentBlocksAreRefused) {
-  const auto scheduler =
-      Scheduler::Create(MakeEngine(kTinyHybrid, 2, 0), options_);
-  ASSERT_FALSE(scheduler.ok());
-  EXPECT_THAT(std::string(scheduler.status().message()),
-              HasSubstr("recurrent blocks"));
+// Their states are kept behind the prompt's last whole page.
+TEST_F(PromptFiles, HaveTheStatesOfRecurrentBlocks) {
+  model_ = kTinyHybrid;
+  const Run cold = Complete(Question(200));
+  EXPECT_EQ(cold.cached, 0);
+  EXPECT_EQ(Files().size(), 5u);  // four pages, and the states behind three
+  const Run warm = Complete(Question(200));
+  EXPECT_EQ(warm.cached, 192);
+  EXPECT_EQ(warm.stats.pages_loaded, 4);
+  ExpectSame(cold.text, warm.text);
+  // The next turn, and a question that begins alike.
+  Request next = Question(200);
+  for (const GeneratedToken& token : cold.text.tokens) {
+    next.prompt_tokens.push_back(token.id);
+  }
+  Request other = Question(200);
+  other.prompt_tokens.resize(195);
+  other.prompt_tokens.back() ^= 1;
+  Request again = Question(200), other_again = Question(200);
+  again.prompt_tokens = next.prompt_tokens;
+  other_again.prompt_tokens = other.prompt_tokens;
+  const Run turn = Complete(std::move(next));
+  EXPECT_EQ(turn.cached, 192);
+  const Run alike = Complete(std::move(other));
+  EXPECT_EQ(alike.cached, 192);
+  options_.cache_folder.clear();
+  ExpectSame(Complete(std::move(again)).text, turn.text);
+  ExpectSame(Complete(std::move(other_again)).text, alike.text);
+}
+
+// Whatever is missing or damaged: the same text.
+TEST_F(PromptFiles, OfRecurrentBlocksAreOfUseTogetherOnly) {
+  model_ = kTinyHybrid;
+  const Run cold = Complete(Question(200));
+  for (size_t i = 0; i < 5; ++i) {
+    std::vector<std::string> files = Files();
+    std::sort(files.begin(), files.end());
+    ASSERT_EQ(files.size(), 5u);
+    if (i % 2 == 0) {
+      fs::remove(files[i]);
+    } else {
+      std::ofstream(files[i], std::ios::binary | std::ios::app) << "x";
+    }
+    const Run again = Complete(Question(200));
+    // Only the last page stands behind what is asked for.
+    EXPECT_TRUE(again.cached == 0 || again.cached == 192) << i;
+    ExpectSame(cold.text, again.text);
+  }
+  EXPECT_EQ(Complete(Question(200)).cached, 192);
+}
+
+TEST_F(PromptFiles, LongPromptsLeaveStatesOnTheirWay) {
+  model_ = kTinyHybrid;
+  Complete(Question(2300));
+  Request other = Question(2300);
+  other.prompt_tokens[2200] ^= 1;
+  EXPECT_EQ(Complete(std::move(other)).cached, 2048);
 }
 
 }  // namespace

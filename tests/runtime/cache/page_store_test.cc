@@ -20,17 +20,19 @@ constexpr int64_t kPage = 1000;
 class PageStoreTest : public testing::Test {
  protected:
   PageStoreTest() {
-    options_.folder = testing::TempDir() + "/pages";
-    fs::remove_all(options_.folder);
+    folder_ = testing::TempDir() + "/pages";
+    fs::remove_all(folder_);
     options_.identity = "a plan";
     options_.page_bytes = kPage;
     options_.log = [this](const std::string& line) { log_.push_back(line); };
   }
 
   std::unique_ptr<PageStore> Open() {
-    auto store = PageStore::Open(options_);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
+    auto folder = PageFolder::Open(folder_, limit_);
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    if (!folder.ok()) return nullptr;
+    options_.folder = *std::move(folder);
+    return std::make_unique<PageStore>(options_);
   }
 
   static std::vector<int32_t> Tokens(int first) {
@@ -57,12 +59,14 @@ class PageStoreTest : public testing::Test {
   }
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator(options_.folder)) {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
       files.push_back(entry.path().string());
     }
     return files;
   }
 
+  std::string folder_;
+  int64_t limit_ = int64_t{1} << 30;
   PageStoreOptions options_;
   std::vector<std::string> log_;
 };
@@ -146,10 +150,10 @@ TEST_F(PageStoreTest, TheOldestGiveWay) {
   store = Open();
   EXPECT_TRUE(Read(store.get(), keys[0], 0));  // the newest now
   store.reset();
-  options_.limit = 4 * one;
+  limit_ = 4 * one;
   store = Open();
   EXPECT_EQ(Files().size(), 4u);
-  EXPECT_LE(store->GetStats().bytes, options_.limit);
+  EXPECT_LE(options_.folder->bytes(), limit_);
   EXPECT_TRUE(store->Has(keys[0]));
   for (int i = 1; i < 5; ++i) EXPECT_FALSE(store->Has(keys[i])) << i;
   Write(store.get(), store->KeyOf({}, Tokens(9)), 9);
@@ -164,7 +168,7 @@ TEST_F(PageStoreTest, OfOneTextTheFirstPagesStay) {
   }
   const int64_t one = static_cast<int64_t>(fs::file_size(Files().at(0)));
   fs::remove(Files().at(0));
-  options_.limit = 4 * one;
+  limit_ = 4 * one;
   std::vector<PageStore::Key> keys;
   for (int run = 0; run < 2; ++run) {
     auto store = Open();
@@ -181,12 +185,35 @@ TEST_F(PageStoreTest, OfOneTextTheFirstPagesStay) {
   }
 }
 
+TEST_F(PageStoreTest, SeveralStoresOfAFolderShareItsLimit) {
+  auto pages = Open();
+  PageStoreOptions others = options_;
+  others.identity = "its states";
+  others.page_bytes = 3 * kPage;
+  auto states = std::make_unique<PageStore>(others);
+  for (int i = 0; i < 4; ++i) {
+    Write(pages.get(), pages->KeyOf({}, Tokens(i)), i);
+    states->Write(states->KeyOf({}, Tokens(i)), 0, Tokens(i),
+                  [](uint8_t* bytes) { std::fill_n(bytes, 3 * kPage, 1); });
+  }
+  pages.reset();
+  states.reset();
+  int64_t bytes = 0;
+  for (const std::string& file : Files()) bytes += fs::file_size(file);
+  EXPECT_EQ(options_.folder->bytes(), bytes);
+  EXPECT_EQ(Files().size(), 8u);
+  limit_ = bytes / 2;
+  states = std::make_unique<PageStore>(others);
+  pages = Open();
+  EXPECT_LE(options_.folder->bytes(), limit_);
+}
+
 TEST_F(PageStoreTest, OthersFilesAreLeftAlone) {
-  fs::create_directories(options_.folder);
-  const std::string other = options_.folder + "/notes.txt";
+  fs::create_directories(folder_);
+  const std::string other = folder_ + "/notes.txt";
   std::ofstream(other) << "mine";
-  fs::create_symlink(other, options_.folder + "/link.page");
-  options_.limit = 1;
+  fs::create_symlink(other, folder_ + "/link.page");
+  limit_ = 1;
   auto store = Open();
   Write(store.get(), store->KeyOf({}, Tokens(1)), 1);  // larger than the limit
   store.reset();
@@ -211,10 +238,8 @@ TEST_F(PageStoreTest, FilesAreTheirOwnersAndNothingElseIsOpened) {
 TEST_F(PageStoreTest, AFolderThatCannotBeIsAnError) {
   const std::string file = testing::TempDir() + "/file";
   std::ofstream(file) << "x";
-  options_.folder = file + "/folder";
-  EXPECT_FALSE(PageStore::Open(options_).ok());
-  options_.folder = file;
-  EXPECT_FALSE(PageStore::Open(options_).ok());
+  EXPECT_FALSE(PageFolder::Open(file + "/folder", 1).ok());
+  EXPECT_FALSE(PageFolder::Open(file, 1).ok());
 }
 
 }  // namespace
