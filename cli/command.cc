@@ -95,8 +95,11 @@ void CompileFlags::AddTo(CLI::App& command) {
                   "first-use, no-reuse")
       ->capture_default_str()
       ->group(group);
-  command.add_flag("--hugepages", huge_pages, "ask for transparent huge pages")
-      ->group(group);
+  ask_huge_pages =
+      command
+          .add_flag("--hugepages,!--no-hugepages", huge_pages,
+                    "ask for transparent huge pages (default: yes)")
+          ->group(group);
   command
       .add_flag("--copy-model", copy_model,
                 "copy what would stay in the mapped file into memory: the file "
@@ -149,7 +152,8 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
       PrintNotice(warning);
     };
   }
-  if (huge_pages && !common.quiet) {
+  if (ask_huge_pages != nullptr && ask_huge_pages->count() > 0 && huge_pages &&
+      !common.quiet) {
     if (const std::string why = WhyNoHugePages(); !why.empty()) {
       std::cerr << "weft: --hugepages: " << why << ": small pages are used\n";
     }

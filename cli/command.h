@@ -49,7 +49,8 @@ struct CompileFlags {
   std::string f16_compute = "f32";
   std::string buckets;
   std::string planner = "search";
-  bool huge_pages = false;
+  bool huge_pages = true;
+  const CLI::Option* ask_huge_pages = nullptr;
   bool copy_model = false;
   std::string pre;
   std::string affinity;

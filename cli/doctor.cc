@@ -87,7 +87,7 @@ void ReportThreads(int threads, Report& report) {
 void ReportHugePages(Report& report) {
   const std::string why = WhyNoHugePages();
   report.Add("huge pages", why.empty(),
-             why.empty() ? "to be had: --hugepages asks for them" : why);
+             why.empty() ? "to be had, and asked for" : why);
   if (!why.empty()) {
     report.Advise(
         "huge pages are worth some percent of decoding: as root, echo madvise "
