@@ -52,8 +52,8 @@ absl::Status CheckSize(absl::string_view text, absl::string_view where,
     if (c == '}' || c == ']') --depth;
     if (c == ',' || c == ':') ++values;
     if (values > limits.values) {
-      return BadJson(where, absl::StrCat("it has more than ", limits.values,
-                                         " values"));
+      return BadJson(
+          where, absl::StrCat("it has more than ", limits.values, " values"));
     }
   }
   return absl::OkStatus();

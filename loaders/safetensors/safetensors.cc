@@ -35,9 +35,9 @@ struct TypeBytes {
   int64_t bytes;
 };
 constexpr TypeBytes kTypes[] = {
-    {"BOOL", 1}, {"U8", 1},      {"I8", 1},      {"F8_E4M3", 1}, {"F8_E5M2", 1},
-    {"I16", 2},  {"U16", 2},     {"F16", 2},     {"BF16", 2},    {"I32", 4},
-    {"U32", 4},  {"F32", 4},     {"F64", 8},     {"I64", 8},     {"U64", 8},
+    {"BOOL", 1}, {"U8", 1},      {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+    {"I16", 2},  {"U16", 2},     {"F16", 2}, {"BF16", 2},    {"I32", 4},
+    {"U32", 4},  {"F32", 4},     {"F64", 8}, {"I64", 8},     {"U64", 8},
     {"C64", 8},  {"F8_E8M0", 1},
 };
 
@@ -48,8 +48,8 @@ absl::Status BadFile(const std::string& path, absl::string_view why) {
 
 absl::Status BadTensor(const std::string& path, absl::string_view name,
                        absl::string_view why) {
-  return BadFile(path, absl::StrCat("tensor ", QuoteForMessage(name), ": ",
-                                    why));
+  return BadFile(path,
+                 absl::StrCat("tensor ", QuoteForMessage(name), ": ", why));
 }
 
 // A number of the header; -1: none, or none that may stand there.
@@ -170,14 +170,13 @@ absl::StatusOr<std::vector<SafetensorsTensor>> ParseSafetensors(
     tensors.push_back(std::move(tensor));
   }
   // Empty ones before what begins at the same byte.
-  std::stable_sort(
-      tensors.begin(), tensors.end(),
-      [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
-        if (a.data.data() != b.data.data()) {
-          return a.data.data() < b.data.data();
-        }
-        return a.data.size() < b.data.size();
-      });
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+                     if (a.data.data() != b.data.data()) {
+                       return a.data.data() < b.data.data();
+                     }
+                     return a.data.size() < b.data.size();
+                   });
   const uint8_t* end = data.data();
   for (const SafetensorsTensor& tensor : tensors) {
     if (tensor.data.data() != end) {
@@ -218,9 +217,9 @@ absl::StatusOr<SafetensorsFolder> SafetensorsFolder::Open(
   std::error_code error;
   if (!std::filesystem::exists(index_path, error)) {
     if (!std::filesystem::exists(single, error)) {
-      return absl::NotFoundError(absl::StrCat(
-          "no safetensors: ", folder, ": it has neither ", kSingle, " nor ",
-          kIndex, ": download the folder of a model"));
+      return absl::NotFoundError(
+          absl::StrCat("no safetensors: ", folder, ": it has neither ", kSingle,
+                       " nor ", kIndex, ": download the folder of a model"));
     }
     WEFT_RETURN_IF_ERROR(result.AddFile(single));
     return result;
