@@ -32,8 +32,8 @@ std::string PlainName(const fs::path& folder) {
   constexpr size_t kLongest = 64;
   std::string name;
   for (char c : folder.filename().string()) {
-    const bool plain = absl::ascii_isalnum(c) || c == '-' || c == '_' ||
-                       (c == '.' && !name.empty());
+    const bool plain = absl::ascii_isalnum(c) ||
+                       (!name.empty() && (c == '-' || c == '_' || c == '.'));
     if (plain && name.size() < kLongest) name += c;
   }
   return name.empty() ? "model" : name;

@@ -147,6 +147,7 @@ constexpr absl::string_view kChangesNothing[] = {
     "router_aux_loss_coef",
     "router_jitter_noise",
     "sep_token_id",
+    "sliding_window_size",
     "text_config",
     "tie_word_embeddings",
     "tokenizer_class",
@@ -245,7 +246,7 @@ absl::StatusOr<std::optional<int64_t>> CheckpointConfig::OptionalInt(
   if (value == nullptr) return std::nullopt;
   if (!value->is_number_integer() ||
       (value->is_number_unsigned() && value->get<uint64_t>() > INT32_MAX) ||
-      value->get<int64_t>() < 0) {
+      value->get<int64_t>() < 0 || value->get<int64_t>() > INT32_MAX) {
     return BadKey(key, "a whole number from 0 on");
   }
   return value->get<int64_t>();

@@ -58,8 +58,6 @@ struct TensorRule {
   Numbers numbers = Numbers::kAsStored;
   // Rows become columns first, in the last two dimensions.
   bool transposed = false;
-  // Dimensions of 1 go.
-  bool squeezed = false;
   // Blocks of MXFP4 in bytes (0), and their scales (1).
   enum class Packed { kNo, kBlocks, kScales };
   Packed packed = Packed::kNo;

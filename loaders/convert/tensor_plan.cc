@@ -141,9 +141,6 @@ std::vector<int64_t> ShapeFor(const SafetensorsTensor& tensor,
     shape.pop_back();
     shape.back() = blocks * kPackedElements;
   }
-  if (rule.squeezed) {
-    shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
-  }
   if (shape.empty()) shape.push_back(1);
   if (rule.transposed && shape.size() >= 2) {
     std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);

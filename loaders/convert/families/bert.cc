@@ -1,4 +1,5 @@
 // BERT and Nomic Embed: loaders/architectures/bert.cc and nomic_bert.cc.
+#include <algorithm>
 #include <optional>
 
 #include "base/status.h"
@@ -47,13 +48,26 @@ absl::Status FinishNomic(Conversion& c) {
   for (const char* key :
        {"prenorm", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "causal",
         "use_rms_norm", "rotary_emb_interleaved", "parallel_block",
-        "scale_attn_by_inverse_layer_idx", "rotary_scaling_factor",
-        "num_experts", "moe_every_n_layers"}) {
+        "scale_attn_by_inverse_layer_idx", "num_experts",
+        "moe_every_n_layers"}) {
     WEFT_RETURN_IF_ERROR(config.Expect(key, {false, 0}));
   }
   WEFT_RETURN_IF_ERROR(config.Expect("activation_function", {"swiglu"}));
   WEFT_RETURN_IF_ERROR(config.Expect("rotary_emb_fraction", {1.0}));
   WEFT_RETURN_IF_ERROR(config.Expect("scale_attn_weights", {true}));
+  // Beyond the positions of training another base would be taken, by the length
+  // of the text: contexts end there.
+  WEFT_ASSIGN_OR_RETURN(const std::optional<double> scaling,
+                        config.OptionalNumber("rotary_scaling_factor"));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> trained,
+                        config.OptionalInt("max_trained_positions"));
+  WEFT_ASSIGN_OR_RETURN(const int64_t positions, config.GetInt("n_positions"));
+  constexpr int64_t kTrained = 2048;  // of the published ones
+  if (trained.has_value() || scaling.has_value()) {
+    c.writer.SetUint32(
+        c.Key("context_length"),
+        static_cast<uint32_t>(std::min(positions, trained.value_or(kTrained))));
+  }
   constexpr char kBase[] = "rotary_emb_base";
   WEFT_ASSIGN_OR_RETURN(const std::optional<double> base,
                         config.OptionalNumber(kBase));
@@ -68,8 +82,7 @@ absl::Status FinishNomic(Conversion& c) {
         "pad_vocab_size_multiple", "reorder_and_upcast_attn",
         "rotary_emb_scale_base", "summary_activation", "summary_first_dropout",
         "summary_proj_to_labels", "summary_type", "summary_use_proj",
-        "max_trained_positions", "dense_seq_output", "last_layer_subset",
-        "layer_norm_training"}) {
+        "dense_seq_output", "last_layer_subset", "layer_norm_training"}) {
     config.Find(key);
   }
   return SetTokenTypes(c);

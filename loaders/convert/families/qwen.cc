@@ -79,11 +79,9 @@ Family Qwen2MoeFamily() {
   family.architecture = "qwen2moe";
   family.keys = Joined(MixtureKeys(), {{"shared_expert_intermediate_size",
                                         "expert_shared_feed_forward_length"}});
-  TensorRule gate = {"model.layers.{b}.mlp.shared_expert_gate.weight",
-                     "blk.{b}.ffn_gate_inp_shexp.weight"};
-  gate.squeezed = true;
   family.tensors = Joined(
-      MixtureTensors(), {gate,
+      MixtureTensors(), {{"model.layers.{b}.mlp.shared_expert_gate.weight",
+                          "blk.{b}.ffn_gate_inp_shexp.weight"},
                          {"model.layers.{b}.mlp.shared_expert.gate_proj.weight",
                           "blk.{b}.ffn_gate_shexp.weight"},
                          {"model.layers.{b}.mlp.shared_expert.up_proj.weight",

@@ -117,7 +117,7 @@ std::vector<Case> Cases() {
             {{"sliding_window", 9},
              {"rope_local_base_freq", 10000},
              {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8}}},
-             {"query_pre_attn_scalar", 32},
+             {"query_pre_attn_scalar", 48},
              {"layer_types", gemma3_types}});
   seeing.prefix = "language_model.model.";
   return {
@@ -147,15 +147,6 @@ std::vector<Case> Cases() {
        Published("Qwen3ForCausalLM",
                  {{"rope_scaling", nullptr}, {"attention_bias", false}}),
        ""},
-      {"qwen3_yarn", "qwen3",
-       R"("keys": {"rope.scaling.factor": 4,
-          "rope.scaling.original_context_length": 32})",
-       Published("Qwen3ForCausalLM",
-                 {{"rope_scaling",
-                   {{"rope_type", "yarn"},
-                    {"factor", 4.0},
-                    {"original_max_position_embeddings", 32}}}}),
-       ""},
       {"qwen2moe", "qwen2moe",
        R"("keys": {"expert_count": 6, "expert_used_count": 3,
           "expert_feed_forward_length": 64,
@@ -173,23 +164,22 @@ std::vector<Case> Cases() {
        R"("head_count_kv": 1, "key_length": 64, "tied_output": true)",
        Gemma("GemmaForCausalLM"), ""},
       {"gemma2", "gemma2",
-       R"("block_count": 3, "tied_output": true, "key_length": 32,
+       R"("block_count": 3, "tied_output": true, "key_length": 48,
           "keys": {"attention.sliding_window": 9, "attn_logit_softcapping": 3,
                    "final_logit_softcapping": 2.5})",
        Gemma("Gemma2ForCausalLM", {{"sliding_window", 9},
                                    {"attn_logit_softcapping", 3},
                                    {"final_logit_softcapping", 2.5},
-                                   {"query_pre_attn_scalar", 32}}),
+                                   {"query_pre_attn_scalar", 48}}),
        ""},
       {"gemma3_seeing", "gemma3",
        R"("block_count": 7, "tied_output": true, "rope_freq_base": 1e6,
-          "key_length": 32,
+          "key_length": 48,
           "keys": {"attention.sliding_window": 9, "rope.scaling.factor": 8})",
        seeing, ""},
       {"phi3", "phi3",
        R"("keys": {"attention.sliding_window": 11,
-                   "rope.scaling.original_context_length": 128,
-                   "rope.scaling.attn_factor": 1})",
+                   "rope.scaling.original_context_length": 128})",
        Published(
            "Phi3ForCausalLM",
            {{"sliding_window", 11}, {"original_max_position_embeddings", 128}},
@@ -464,44 +454,220 @@ TEST_F(ConvertTest, RotationOfLlama3BecomesFactorsOfFrequencies) {
   EXPECT_NEAR(values[8], 1 / ((1 - smooth) / 8 + smooth), 1e-5);
 }
 
+TEST_F(ConvertTest, YarnIsSaidByKeys) {
+  config_["rope_scaling"] = {{"rope_type", "yarn"},
+                             {"factor", 4.0},
+                             {"beta_fast", 24.0},
+                             {"attention_factor", 1.5},
+                             {"original_max_position_embeddings", 32}};
+  ASSERT_TRUE(Convert().ok());
+  const auto file = GgufFile::Open(folder_ + ".gguf");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string kScaling = "llama.rope.scaling.";
+  EXPECT_EQ(*file->GetString(kScaling + "type"), "yarn");
+  EXPECT_EQ(*file->GetFloat(kScaling + "factor"), 4.0);
+  EXPECT_EQ(*file->GetFloat(kScaling + "yarn_beta_fast"), 24.0);
+  EXPECT_EQ(*file->GetUint(kScaling + "original_context_length"), 32u);
+  // What the paper's fit, 1 + ln(4) / 10, is multiplied with to be 1.5.
+  EXPECT_NEAR(*file->GetFloat(kScaling + "yarn_attn_factor"),
+              1.5 / (1 + 0.1 * std::log(4.0)), 1e-6);
+}
+
+// Newer folders have all about rotation in one object, by kinds of blocks.
+TEST_F(ConvertTest, RotationMayBeInOneObject) {
+  config_.erase("rope_theta");
+  config_["rope_parameters"] = {{"rope_type", "default"},
+                                {"rope_theta", 12345.0}};
+  ASSERT_TRUE(Convert().ok());
+  EXPECT_EQ(
+      *GgufFile::Open(folder_ + ".gguf")->GetFloat("llama.rope.freq_base"),
+      12345.0);
+}
+
+json FloatsOf(const GgufFile& file, const std::string& name) {
+  const GgufTensor& tensor = *file.FindTensor(name);
+  std::vector<float> values(tensor.data.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
+  return values;
+}
+
+TEST(Golden, LongropeFactorsBecomeTensors) {
+  const std::string source_path = "tests/data/golden/arch/phi3-longrope.gguf";
+  const auto source = GgufFile::Open(source_path);
+  ASSERT_TRUE(source.ok()) << source.status();
+  PublishedOptions published = Published(
+      "Phi3ForCausalLM",
+      {{"sliding_window", 1024},
+       {"original_max_position_embeddings", 1024},
+       {"rope_scaling",
+        {{"type", "longrope"},
+         {"attention_factor", 1.19},
+         {"long_factor", FloatsOf(*source, "rope_factors_long.weight")},
+         {"short_factor", FloatsOf(*source, "rope_factors_short.weight")}}}},
+      {{"ffn_up", "mlp.gate_up_proj"}});
+  const std::string folder = FolderOf("longrope");
+  WritePublishedFolder(source_path, folder, published);
+  const auto report = ConvertFolder(folder, folder + ".gguf", {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const auto made = GgufFile::Open(folder + ".gguf");
+  ExpectSameTensors(*made, *source);
+  ExpectSameKeys(*made, *source);
+}
+
+// BERT's own list of words, as small as it can be.
+json Words(int size) {
+  json vocabulary = json::object(), added = json::array();
+  int id = 0;
+  for (const char* control : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
+    added.push_back({{"id", id}, {"content", control}, {"special", true}});
+    vocabulary[control] = id++;
+  }
+  while (id < size) {
+    vocabulary[absl::StrCat("w", id)] = id;
+    ++id;
+  }
+  return {
+      {"added_tokens", added},
+      {"normalizer", {{"type", "BertNormalizer"}, {"lowercase", true}}},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"post_processor",
+       {{"type", "BertProcessing"},
+        {"cls", {"[CLS]", 2}},
+        {"sep", {"[SEP]", 3}}}},
+      {"model",
+       {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"vocab", vocabulary}}}};
+}
+
+PublishedOptions Encoder(const std::string& class_name, json config,
+                         json names) {
+  PublishedOptions options = Published(class_name, std::move(config));
+  options.names = std::move(names);
+  options.names.update(
+      {{"token_embd.weight", "embeddings.word_embeddings.weight"},
+       {"token_types.weight", "embeddings.token_type_embeddings.weight"}});
+  options.config.update({{"type_vocab_size", 2}});
+  options.tokenizer = Words(320);
+  options.prefix = "encoder.";
+  return options;
+}
+
+void ExpectEncoderComesBack(const std::string& source_path,
+                            const PublishedOptions& published) {
+  const std::string folder = FolderOf(published.class_name);
+  WritePublishedFolder(source_path, folder, published);
+  std::filesystem::create_directories(folder + "/1_Pooling");
+  WriteFileBytes(folder + "/1_Pooling/config.json",
+                 R"({"pooling_mode_mean_tokens": true,
+                     "pooling_mode_cls_token": false})");
+  const auto report = ConvertFolder(folder, folder + ".gguf", {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->warnings.empty()) << report->warnings[0];
+  const auto made = GgufFile::Open(folder + ".gguf");
+  const auto source = GgufFile::Open(source_path);
+  ExpectSameTensors(*made, *source);
+  ExpectSameKeys(*made, *source);
+  for (const char* key :
+       {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.seperator_token_id",
+        "tokenizer.ggml.token_type_count"}) {
+    EXPECT_EQ(*made->GetUint(key), *source->GetUint(key)) << key;
+  }
+  WriteFileBytes(folder + "/1_Pooling/config.json",
+                 R"({"pooling_mode_max_tokens": true})");
+  EXPECT_THAT(
+      std::string(
+          ConvertFolder(folder, folder + ".gguf", {}).status().message()),
+      HasSubstr("pooling_mode"));
+}
+
+TEST(Golden, Bert) {
+  PublishedOptions published = Encoder(
+      "BertModel", {{"position_embedding_type", "absolute"}},
+      {{"position_embd.weight", "embeddings.position_embeddings.weight"},
+       {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
+       {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
+       {"attn_q", "attention.self.query"},
+       {"attn_k", "attention.self.key"},
+       {"attn_v", "attention.self.value"},
+       {"attn_output", "attention.output.dense"},
+       {"attn_output_norm", "attention.output.LayerNorm"},
+       {"ffn_up", "intermediate.dense"},
+       {"ffn_down", "output.dense"},
+       {"layer_output_norm", "output.LayerNorm"}});
+  published.config["hidden_act"] = "gelu";
+  published.layers = "layer.";
+  ExpectEncoderComesBack("tests/data/golden/arch/bert.gguf", published);
+}
+
+TEST(Golden, NomicBert) {
+  ExpectEncoderComesBack("tests/data/golden/embeddings/nomic-bert.gguf",
+                         Encoder("NomicBertModel",
+                                 {{"n_layer", 3},
+                                  {"n_embd", 60},
+                                  {"n_head", 5},
+                                  {"n_inner", 92},
+                                  {"n_positions", 8192},
+                                  {"max_trained_positions", 128},
+                                  {"layer_norm_epsilon", 1e-12},
+                                  {"rotary_emb_base", 1000},
+                                  {"rotary_emb_fraction", 1.0},
+                                  {"activation_function", "swiglu"},
+                                  {"qkv_proj_bias", false}},
+                                 {{"token_embd_norm.weight", "emb_ln.weight"},
+                                  {"token_embd_norm.bias", "emb_ln.bias"},
+                                  {"attn_qkv", "attn.Wqkv"},
+                                  {"attn_output", "attn.out_proj"},
+                                  {"attn_output_norm", "norm1"},
+                                  {"ffn_up", "mlp.fc11"},
+                                  {"ffn_gate", "mlp.fc12"},
+                                  {"ffn_down", "mlp.fc2"},
+                                  {"layer_output_norm", "norm2"}}));
+}
+
 TEST_F(ConvertTest, KeysThatNobodyObeysAreRefusedByName) {
   const json kGood = config_;
-  const std::pair<const char*, json> kBad[] = {
+  struct Bad {
+    const char* key;
+    json value;
+    const char* named = nullptr;  // else the key
+  };
+  const Bad kBad[] = {
       {"architectures", {"NoSuchForCausalLM"}},
       {"hidden_act", "gelu"},
       {"num_hidden_layers", 0},
-      {"num_hidden_layers", 3},
+      {"num_hidden_layers", 3, "block 2 of 3"},
       {"num_hidden_layers", 1e9},
       {"num_hidden_layers", "2"},
       {"num_hidden_layers", -1},
       {"num_attention_heads", 0},
-      {"num_attention_heads", 5},
-      {"hidden_size", 64},
+      {"num_attention_heads", 5, "no rows for pairs"},
+      {"hidden_size", 64, "rows of 64 (hidden_size)"},
       {"rms_norm_eps", "x"},
       {"max_position_embeddings", nullptr},
-      {"rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}}},
-      {"rope_scaling", {{"rope_type", "linear"}}},
-      {"rope_scaling", {{"rope_type", "linear"}, {"factor", -1}}},
-      {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2.0}}},
+      {"rope_scaling",
+       {{"rope_type", "dynamic"}, {"factor", 2.0}},
+       "rope_scaling.rope_type"},
+      {"rope_scaling", {{"rope_type", "linear"}}, "rope_scaling.factor"},
+      {"rope_scaling",
+       {{"rope_type", "linear"}, {"factor", -1}},
+       "rope_scaling.factor"},
+      {"rope_scaling",
+       {{"rope_type", "linear"}, {"factor", 2}, {"mscale", 1}},
+       "rope_scaling.mscale"},
+      {"rope_scaling",
+       {{"rope_type", "yarn"}, {"factor", 2.0}},
+       "rope_scaling.original_max_position_embeddings"},
       {"quantization_config", {{"quant_method", "gptq"}}},
       {"attn_logit_softcapping", 30.0},
       {"residual_multiplier", 0.5},
       {"layer_types", {"full_attention", "sliding_attention"}},
   };
-  for (const auto& [key, value] : kBad) {
+  for (const Bad& bad : kBad) {
     config_ = kGood;
-    config_[key] = value;
-    const std::string message = Message();
-    EXPECT_THAT(
-        message,
-        HasSubstr(config_[key].is_object() && !absl::StartsWith(key, "quant")
-                      ? "rope_scaling."
-                  : absl::StrContains(message, "tensor ") ||
-                          absl::StrContains(message, "block ")
-                      ? "cannot convert"
-                  : absl::StrContains(message, "embedding") ? "hidden_size"
-                                                            : key))
-        << key << " " << value;
+    config_[bad.key] = bad.value;
+    EXPECT_THAT(Message(),
+                HasSubstr(bad.named != nullptr ? bad.named
+                                               : absl::StrCat(bad.key, " is ")))
+        << bad.key << " " << bad.value;
   }
 }
 

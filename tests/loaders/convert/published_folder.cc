@@ -260,7 +260,7 @@ class FolderWriter {
     if (stem == "ffn_gate_inp_shexp")
       tensor.shape.insert(tensor.shape.begin(), 1);
     const std::string base =
-        absl::StrCat(options_.prefix, "layers.", block, ".");
+        absl::StrCat(options_.prefix, options_.layers, block, ".");
     if (options_.experts != "one" && absl::EndsWith(stem, "_exps")) {
       gates_[block][stem + ending] = tensor;
       return;
@@ -291,7 +291,7 @@ class FolderWriter {
   void JoinExperts(const std::string& block) {
     std::map<std::string, TestTensor>& all = gates_[block];
     const std::string base =
-        absl::StrCat(options_.prefix, "layers.", block, ".");
+        absl::StrCat(options_.prefix, options_.layers, block, ".");
     if (options_.experts == "joined") {
       const auto join = [&](const std::string& kind,
                             const std::string& target) {
@@ -414,12 +414,16 @@ void WritePublishedFolder(const std::string& gguf_path,
   FolderWriter writer(*file, options);
   const std::vector<TestTensor> tensors = writer.Tensors();
   WriteFileBytes(folder + "/config.json", writer.Config().dump(2));
-  WriteFileBytes(folder + "/tokenizer.json",
-                 SentencePieceTokenizer(320).dump());
+  const bool given = options.tokenizer.is_object();
+  WriteFileBytes(
+      folder + "/tokenizer.json",
+      (given ? options.tokenizer : SentencePieceTokenizer(320)).dump());
   WriteFileBytes(folder + "/tokenizer_config.json",
-                 R"({"bos_token": "<s>", "eos_token": {"content": "</s>"},
-          "unk_token": "<unk>", "add_bos_token": true,
-          "chat_template": "{{ messages[0].content }}"})");
+                 given
+                     ? R"({"cls_token": "[CLS]", "sep_token": "[SEP]"})"
+                     : R"({"bos_token": "<s>", "eos_token": {"content": "</s>"},
+                  "unk_token": "<unk>", "add_bos_token": true,
+                  "chat_template": "{{ messages[0].content }}"})");
   if (options.parts == 1) {
     WriteFileBytes(folder + "/model.safetensors", SafetensorsBytes(tensors));
     return;

@@ -22,9 +22,10 @@ struct PublishedOptions {
   // Of experts: "one" file tensor for each, "joined" (gate above up),
   // "gpt-oss" (taking turns, transposed, or packed where they are MXFP4).
   std::string experts = "one";
-  // Before all names.
-  std::string prefix = "model.";
-  int parts = 1;  // files
+  // Before all names, and before the number of a block.
+  std::string prefix = "model.", layers = "layers.";
+  nlohmann::json tokenizer = nullptr;  // else SentencePieceTokenizer(320)
+  int parts = 1;                       // files
 };
 
 // `folder` is made anew.
