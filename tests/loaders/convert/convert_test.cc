@@ -601,7 +601,15 @@ TEST(Golden, Bert) {
 TEST(Golden, NomicBert) {
   ExpectEncoderComesBack("tests/data/golden/embeddings/nomic-bert.gguf",
                          Encoder("NomicBertModel",
-                                 {{"n_layer", 3},
+                                 {// Names of others.
+                                  {"rope_theta", nullptr},
+                                  {"layer_norm_eps", nullptr},
+                                  {"hidden_size", nullptr},
+                                  {"num_hidden_layers", nullptr},
+                                  {"num_attention_heads", nullptr},
+                                  {"intermediate_size", nullptr},
+                                  {"max_position_embeddings", nullptr},
+                                  {"n_layer", 3},
                                   {"n_embd", 60},
                                   {"n_head", 5},
                                   {"n_inner", 92},

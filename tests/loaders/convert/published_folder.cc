@@ -257,8 +257,6 @@ class FolderWriter {
     const std::string ending = "." + parts[3];
     if (options_.pairs && stem == "attn_q") HalvesOfHeads(heads_, &tensor);
     if (options_.pairs && stem == "attn_k") HalvesOfHeads(heads_kv_, &tensor);
-    if (stem == "ffn_gate_inp_shexp")
-      tensor.shape.insert(tensor.shape.begin(), 1);
     const std::string base =
         absl::StrCat(options_.prefix, options_.layers, block, ".");
     if (options_.experts != "one" && absl::EndsWith(stem, "_exps")) {
