@@ -38,8 +38,7 @@ struct PlannedTensor {
 // In the file's order: embedding, blocks, the rest. `type`: of matrices; unset:
 // as stored. Errors name the tensor: one that no rule has, of a type that
 // cannot be converted, stacks with gaps or of different shapes, shapes that a
-// rule cannot be applied to, no tensor at all that is an output where the
-// config says that there is one. `family` must outlive the result.
+// rule cannot be applied to. `family` must outlive the result.
 absl::StatusOr<std::vector<PlannedTensor>> PlanTensors(
     const Family& family, const Conversion& conversion,
     absl::Span<const SafetensorsTensor> tensors, std::optional<DType> type);
