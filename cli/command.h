@@ -99,8 +99,9 @@ absl::StatusOr<ChatTemplate> ChatTemplateOf(const Vocabulary& vocabulary,
 
 // Of MODEL, where a name fetches it (model_argument.h).
 inline constexpr char kModelHelp[] =
-    "a .gguf or .weft file, or owner/name:TYPE on a hub, which is pulled if it "
-    "is not there (default: the embedded model)";
+    "a .gguf or .weft file, the folder of a published model (safetensors), "
+    "which is converted once, or owner/name:TYPE on a hub, which is pulled if "
+    "it is not there (default: the embedded model)";
 
 // The flag --pre NAME.
 void AddPreFlag(CLI::App& command, std::string* pre);
@@ -170,6 +171,7 @@ void AddProfile(CLI::App& app, const CommonFlags& common, Action* action);
 void AddBench(CLI::App& app, const CommonFlags& common, Action* action);
 void AddSynth(CLI::App& app, const CommonFlags& common, Action* action);
 void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action);
+void AddConvert(CLI::App& app, const CommonFlags& common, Action* action);
 void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action);
 void AddReplay(CLI::App& app, const CommonFlags& common, Action* action);
 void AddPull(CLI::App& app, const CommonFlags& common, Action* action);

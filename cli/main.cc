@@ -20,6 +20,7 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/version.h"
+#include "loaders/convert/convert.h"
 
 namespace weft {
 namespace {
@@ -28,11 +29,11 @@ using AddCommand = void (*)(CLI::App&, const CommonFlags&, Action*);
 
 // Every subcommand, in the order of --help.
 constexpr AddCommand kCommands[] = {
-    AddRun,        AddCompile,    AddDump,       AddInspect, AddEval,
-    AddPerplexity, AddTokenize,   AddDetokenize, AddVerify,  AddProfile,
-    AddBench,      AddSynth,      AddQuantize,   AddImatrix, AddServe,
-    AddReplay,     AddChat,       AddPull,       AddList,    AddRm,
-    AddDoctor,     AddCompletion, AddManual,
+    AddRun,        AddCompile,  AddDump,       AddInspect,  AddEval,
+    AddPerplexity, AddTokenize, AddDetokenize, AddVerify,   AddProfile,
+    AddBench,      AddSynth,    AddConvert,    AddQuantize, AddImatrix,
+    AddServe,      AddReplay,   AddChat,       AddPull,     AddList,
+    AddRm,         AddDoctor,   AddCompletion, AddManual,
 };
 
 int Fail(absl::string_view message, int code) {
@@ -106,10 +107,10 @@ bool FindCommandWord(const std::vector<std::string>& names,
   }
   const std::string& word = words->front();
   std::error_code error;
-  const bool is_file = std::filesystem::is_regular_file(word, error) ||
-                       absl::StrContains(word, "/") ||
-                       absl::EndsWith(word, ".gguf") ||
-                       absl::EndsWith(word, ".weft");
+  const bool is_file =
+      std::filesystem::is_regular_file(word, error) ||
+      IsConvertibleFolder(word) || absl::StrContains(word, "/") ||
+      absl::EndsWith(word, ".gguf") || absl::EndsWith(word, ".weft");
   if (!is_file && !ParseHubName(word)) return false;
   words->insert(words->begin(), "chat");
   return true;

@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "cli/converted_folder.h"
 #include "cli/output.h"
+#include "loaders/convert/convert.h"
 #include "runtime/hub/hub.h"
 #include "runtime/hub/model_store.h"
 
@@ -81,6 +83,7 @@ std::string Title(const HubName& name, const ModelChoice& chosen) {
 absl::StatusOr<std::string> PathOf(const std::string& text, bool pulls,
                                    const CommonFlags& common) {
   std::error_code error;
+  if (IsConvertibleFolder(text)) return ConvertedFolder(text, common);
   if (std::filesystem::exists(text, error)) return text;
   const std::optional<HubName> name = ParseHubName(text);
   if (!name) return text;

@@ -1,10 +1,12 @@
-// Models by their name on a hub, wherever a command takes a model's file.
+// Models by their name on a hub, and folders of published ones, wherever a
+// command takes a model's file.
 //
 // One place for all commands: what was given for MODEL is looked at between
 // parsing and the command itself, and a name becomes the path of a file in the
 // store (runtime/hub/model_store.h). A file of that name, if there is one, is
 // meant. What talks, generates or serves fetches a model that is not there;
-// what looks at one says how to get it.
+// what looks at one says how to get it. The folder of a published model becomes
+// the file that is made of it (converted_folder.h).
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -14,8 +16,8 @@
 
 namespace weft {
 
-// Replaces names among the models that `command` was given, and returns
-// kExitOk.
+// Replaces names and folders among the models that `command` was given, and
+// returns kExitOk.
 absl::StatusOr<int> ResolveModels(CLI::App& command, const CommonFlags& common);
 
 // Fetches a model; says which and how far it is.

@@ -14,8 +14,8 @@ TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_EQ(WeftOut({"--version"}).rfind("weft ", 0), 0u);
   for (const char* command :
        {"run", "dump", "inspect", "eval", "perplexity", "tokenize",
-        "detokenize", "bench", "synth", "quantize", "imatrix", "verify",
-        "profile", "pull", "list", "rm"}) {
+        "detokenize", "bench", "synth", "convert", "quantize", "imatrix",
+        "verify", "profile", "pull", "list", "rm"}) {
     EXPECT_NE(WeftOut({command, "--help"}).find(command), std::string::npos);
   }
 }

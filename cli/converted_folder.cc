@@ -1,0 +1,105 @@
+#include "cli/converted_folder.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "loaders/convert/convert.h"
+#include "runtime/hub/model_store.h"
+#include "xxhash.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Another one whenever conversion gives other files.
+constexpr char kVersion[] = "1";
+
+std::string HashOf(absl::string_view text) {
+  return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));
+}
+
+// Of a folder, as far as it may stand in the name of a model.
+std::string PlainName(const fs::path& folder) {
+  constexpr size_t kLongest = 64;
+  std::string name;
+  for (char c : folder.filename().string()) {
+    const bool plain = absl::ascii_isalnum(c) ||
+                       (!name.empty() && (c == '-' || c == '_' || c == '.'));
+    if (plain && name.size() < kLongest) name += c;
+  }
+  return name.empty() ? "model" : name;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
+                                            const CommonFlags& common) {
+  std::error_code error;
+  const fs::path place = fs::canonical(folder, error);
+  if (error) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot open folder: ", folder, ": ", error.message()));
+  }
+  WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
+  WEFT_ASSIGN_OR_RETURN(const std::string stamp, FolderStamp(place.string()));
+  const std::string name = PlainName(place);
+  const std::string repository =
+      absl::StrCat("local/", name, "-", HashOf(place.string()).substr(0, 8));
+  const std::string path = store.PathOf(
+      repository,
+      absl::StrCat(name, "-", HashOf(absl::StrCat(kVersion, "\n", stamp)),
+                   ".gguf"));
+  if (fs::is_regular_file(path, error)) return path;
+  if (!common.quiet) {
+    std::cerr << "converting " << folder << " for this and later starts\n";
+  }
+  const fs::path target_folder = fs::path(path).parent_path();
+  fs::create_directories(target_folder, error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot create folder: ", target_folder.string(), ": ",
+                     error.message(), ": name another in WEFT_CACHE"));
+  }
+  ConvertOptions options;
+  options.name = place.filename().string();
+  const Progress progress = MakeProgress(common, "converting");
+  if (progress) {
+    options.progress = [&](const std::string&, int done, int total) {
+      progress(static_cast<double>(done) / total);
+    };
+  }
+  const absl::StatusOr<ConvertReport> report =
+      ConvertFolder(place.string(), path, options);
+  if (progress) progress(1.0);
+  if (!report.ok()) {
+    // What was made for nothing; a folder with files stays.
+    rmdir(target_folder.c_str());
+    return report.status();
+  }
+  PrintWarnings(common, report->warnings);
+  std::vector<fs::path> old;
+  for (fs::directory_iterator it(target_folder, error), end;
+       !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".gguf" && it->path() != path) {
+      old.push_back(it->path());
+    }
+  }
+  for (const fs::path& file : old) {
+    for (const std::string& plan : PlansOf(file.string())) {
+      unlink(plan.c_str());
+    }
+    unlink(file.c_str());
+  }
+  return path;
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// Folders of published models wherever a command takes a model's file: made
+// into a .gguf once, which lies where pulled models do
+// (runtime/hub/model_store.h), as local/NAME-PLACE:
+//
+//   FOLDER/models/local/NAME-PLACE/NAME-STATE.gguf
+//
+// PLACE stands for the folder's path, STATE for the sizes and times of its
+// files. So weft list and weft rm know it, and a plan is kept beside it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/command.h"
+
+namespace weft {
+
+// The path of the file made of `folder` (IsConvertibleFolder), which is made if
+// it is not there or the folder was written to since; a line says so. Those of
+// other states of the folder are removed.
+absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
+                                            const CommonFlags& common);
+
+}  // namespace weft

@@ -1,0 +1,866 @@
+#include "loaders/convert/vocabulary_keys.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "loaders/convert/pretokenizer_name.h"
+#include "loaders/gguf_value.h"
+#include "loaders/safetensors/json_text.h"
+#include "loaders/utf8.h"
+
+namespace weft {
+namespace {
+
+using nlohmann::json;
+
+// The largest published ones have 35 MB, and two million values.
+constexpr JsonLimits kTokenizerLimits = {int64_t{1} << 28, int64_t{1} << 24,
+                                         32};
+constexpr JsonLimits kConfigLimits = {int64_t{1} << 24, int64_t{1} << 20, 32};
+constexpr int64_t kMaxTemplate = int64_t{1} << 20;
+constexpr char kSpace[] = "\xe2\x96\x81";  // U+2581, SentencePiece's space
+
+// Values of `tokenizer.ggml.token_type`.
+enum TokenType : int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+const json* Find(const json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string TextOf(const json& object, const char* key) {
+  const json* found = Find(object, key);
+  return found != nullptr && found->is_string() ? found->get<std::string>()
+                                                : "";
+}
+
+bool FlagOf(const json& object, const char* key) {
+  const json* found = Find(object, key);
+  return found != nullptr && found->is_boolean() && found->get<bool>();
+}
+
+// A token as configurations name it: its text, or an object with it.
+std::string TokenText(const json& config, const char* key) {
+  const json* found = Find(config, key);
+  if (found == nullptr) return "";
+  return found->is_string() ? found->get<std::string>()
+                            : TextOf(*found, "content");
+}
+
+// Tokens that some models forgot to call special (llama.cpp,
+// conversion/base.py).
+bool LooksSpecial(absl::string_view text) {
+  for (absl::string_view known : {"<pad>", "<mask>", "<2mass>", "[@BOS@]"}) {
+    if (text == known) return true;
+  }
+  constexpr absl::string_view kWideOpen = "<\xef\xbd\x9c";
+  constexpr absl::string_view kWideClose = "\xef\xbd\x9c>";
+  return (absl::StartsWith(text, "<|") && absl::EndsWith(text, "|>")) ||
+         (absl::StartsWith(text, kWideOpen) &&
+          absl::EndsWith(text, kWideClose)) ||
+         (absl::StartsWith(text, "<unused") && absl::EndsWith(text, ">"));
+}
+
+// "<0x0A>"
+bool IsByteToken(absl::string_view text) {
+  return text.size() == 6 && absl::StartsWith(text, "<0x") && text[5] == '>' &&
+         absl::ascii_isxdigit(text[3]) && absl::ascii_isxdigit(text[4]);
+}
+
+size_t CountCharacters(absl::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+class VocabularySetter {
+ public:
+  VocabularySetter(const VocabularySource& source,
+                   const CheckpointConfig& config, const VocabularyRules& rules,
+                   GgufWriter* writer, std::vector<std::string>* warnings)
+      : source_(source),
+        config_(config),
+        rules_(rules),
+        writer_(*writer),
+        warnings_(*warnings) {}
+
+  absl::Status Run() {
+    const json* model = Find(source_.tokenizer, "model");
+    if (model == nullptr || !model->is_object()) {
+      return Bad("it has no model");
+    }
+    model_ = model;
+    tokens_.resize(static_cast<size_t>(rules_.size));
+    types_.assign(tokens_.size(), kUnused);
+    const std::string type = TextOf(*model, "type");
+    if (type == "BPE" || (type.empty() && Find(*model, "merges") != nullptr)) {
+      WEFT_RETURN_IF_ERROR(FlagOf(*model, "byte_fallback") && !IsByteLevel()
+                               ? SetSentencePiece()
+                               : SetByteLevel());
+    } else if (type == "WordPiece") {
+      WEFT_RETURN_IF_ERROR(SetWordPiece());
+    } else if (type == "Unigram") {
+      WEFT_RETURN_IF_ERROR(SetUnigram());
+    } else {
+      return Bad(absl::StrCat("a model of the kind ", QuoteForMessage(type),
+                              " is not supported"));
+    }
+    WEFT_RETURN_IF_ERROR(SetSpecialIds());
+    return SetChatTemplate();
+  }
+
+ private:
+  absl::Status Bad(absl::string_view why) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot convert: ", source_.path, ": ", why,
+                     ": use the folder as it was published"));
+  }
+
+  void Warn(absl::string_view what) const {
+    warnings_.push_back(absl::StrCat(source_.path, ": ", what));
+  }
+
+  // Texts become GPT-2's characters for bytes.
+  bool IsByteLevel() const {
+    const json* decoder = Find(source_.tokenizer, "decoder");
+    if (decoder != nullptr && TextOf(*decoder, "type") == "ByteLevel") {
+      return true;
+    }
+    const json* pre = Find(source_.tokenizer, "pre_tokenizer");
+    if (pre == nullptr) return false;
+    if (TextOf(*pre, "type") == "ByteLevel") return true;
+    const json* steps = Find(*pre, "pretokenizers");
+    return steps != nullptr && steps->is_array() &&
+           std::any_of(steps->begin(), steps->end(), [](const json& step) {
+             return TextOf(step, "type") == "ByteLevel";
+           });
+  }
+
+  void Put(int64_t id, std::string text, TokenType type) {
+    ids_.try_emplace(text, id);
+    if (id >= rules_.size) {
+      beyond_.insert(id);
+      return;
+    }
+    tokens_[static_cast<size_t>(id)] = std::move(text);
+    types_[static_cast<size_t>(id)] = type;
+  }
+
+  absl::StatusOr<int64_t> IdOf(const json& value,
+                               absl::string_view text) const {
+    if (!value.is_number_unsigned() ||
+        value.get<uint64_t>() > uint64_t{INT32_MAX}) {
+      return Bad(
+          absl::StrCat("token ", QuoteForMessage(text), " has no number"));
+    }
+    return value.get<int64_t>();
+  }
+
+  // The vocabulary of BPE and WordPiece: an object of numbers.
+  absl::Status PutVocabulary() {
+    const json* vocabulary = Find(*model_, "vocab");
+    if (vocabulary == nullptr || !vocabulary->is_object()) {
+      return Bad("its model has no vocab");
+    }
+    for (const auto& [text, value] : vocabulary->items()) {
+      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(value, text));
+      if (id < rules_.size && types_[static_cast<size_t>(id)] != kUnused) {
+        return Bad(
+            absl::StrCat("tokens ", QuoteForMessage(text), " and ",
+                         QuoteForMessage(tokens_[static_cast<size_t>(id)]),
+                         " have the same number"));
+      }
+      Put(id, text, kNormal);
+    }
+    return absl::OkStatus();
+  }
+
+  // What was added to the vocabulary goes before it.
+  absl::Status PutAdded(bool sentencepiece) {
+    const json* added = Find(source_.tokenizer, "added_tokens");
+    if (added == nullptr) return absl::OkStatus();
+    if (!added->is_array()) return Bad("added_tokens is no list");
+    for (const json& entry : *added) {
+      const std::string content = TextOf(entry, "content");
+      const json* number = Find(entry, "id");
+      if (content.empty() || number == nullptr) {
+        return Bad("an added token has no content or id");
+      }
+      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(*number, content));
+      TokenType type = kUserDefined;
+      std::string text = content;
+      if (sentencepiece && content == unknown_) {
+        type = kUnknown;
+      } else if (FlagOf(entry, "special") || LooksSpecial(content)) {
+        type = kControl;
+      } else {
+        text = absl::StrReplaceAll(content, {{kSpace, " "}});
+      }
+      ids_[content] = id;
+      Put(id, std::move(text), type);
+    }
+    return absl::OkStatus();
+  }
+
+  // Rows of the embedding that no token has.
+  void FillHoles() {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (types_[i] == kUnused && tokens_[i].empty()) {
+        tokens_[i] = absl::StrCat("[PAD", i, "]");
+      }
+    }
+    if (!beyond_.empty()) {
+      const bool one = beyond_.size() == 1;
+      Warn(absl::StrCat(beyond_.size(), one ? " token is" : " tokens are",
+                        " left out, since the embedding has no row for ",
+                        one ? "it" : "them"));
+    }
+  }
+
+  void Write(absl::string_view model, absl::string_view pre) {
+    writer_.SetString("tokenizer.ggml.model", model);
+    writer_.SetString("tokenizer.ggml.pre", pre);
+    writer_.SetStrings("tokenizer.ggml.tokens", tokens_);
+    if (!scores_.empty()) {
+      writer_.SetFloat32s("tokenizer.ggml.scores", scores_);
+    }
+    writer_.SetInt32s("tokenizer.ggml.token_type", types_);
+  }
+
+  struct Pair {
+    std::string left, right;
+  };
+
+  // Of merges in either form, "a b" and ["a", "b"].
+  absl::StatusOr<std::vector<Pair>> Merges() const {
+    const json* merges = Find(*model_, "merges");
+    if (merges == nullptr || !merges->is_array()) {
+      return Bad("its model has no merges");
+    }
+    std::vector<Pair> pairs;
+    pairs.reserve(merges->size());
+    for (const json& merge : *merges) {
+      Pair pair;
+      if (merge.is_string()) {
+        const std::string& text = merge.get_ref<const std::string&>();
+        // A piece may be a space only in the other form.
+        const size_t space = text.find(' ');
+        if (space != std::string::npos &&
+            text.find(' ', space + 1) == std::string::npos) {
+          pair = {text.substr(0, space), text.substr(space + 1)};
+        }
+      } else if (merge.is_array() && merge.size() == 2 &&
+                 merge[0].is_string() && merge[1].is_string()) {
+        pair = {merge[0].get<std::string>(), merge[1].get<std::string>()};
+      }
+      if (pair.left.empty() || pair.right.empty()) {
+        return Bad(absl::StrCat("merge ", pairs.size(), " is no pair"));
+      }
+      if (!ids_.contains(pair.left) || !ids_.contains(pair.right) ||
+          !ids_.contains(absl::StrCat(pair.left, pair.right))) {
+        return Bad(absl::StrCat(
+            "merge ", pairs.size(), " (", QuoteForMessage(pair.left), " and ",
+            QuoteForMessage(pair.right), ") is of tokens that are not there"));
+      }
+      pairs.push_back(std::move(pair));
+    }
+    return pairs;
+  }
+
+  absl::Status SetByteLevel() {
+    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
+    WEFT_RETURN_IF_ERROR(PutAdded(false));
+    FillHoles();
+    std::string pre = rules_.pre;
+    if (pre.empty()) {
+      WEFT_ASSIGN_OR_RETURN(
+          PretokenizerChoice choice,
+          NamePretokenizer(source_.tokenizer, rules_.preferred_pre,
+                           source_.path));
+      pre = std::move(choice.name);
+      for (std::string& warning : choice.warnings) {
+        warnings_.push_back(std::move(warning));
+      }
+    }
+    Write("gpt2", pre);
+    std::vector<std::string> merges;
+    merges.reserve(pairs.size());
+    for (const Pair& pair : pairs) {
+      // GPT-2's character for a space, which parts the two.
+      merges.push_back(
+          absl::StrCat(absl::StrReplaceAll(pair.left, {{" ", "\xc4\xa0"}}), " ",
+                       absl::StrReplaceAll(pair.right, {{" ", "\xc4\xa0"}})));
+    }
+    writer_.SetStrings("tokenizer.ggml.merges", merges);
+    return absl::OkStatus();
+  }
+
+  // Which spaces are written as U+2581, and whether one stands before a text.
+  struct Spaces {
+    bool replaced = false, prefixed = false;
+    std::string unknown;  // a step that does something else
+  };
+
+  void ReadNormalizer(const json* step, Spaces* spaces, int depth = 0) const {
+    if (step == nullptr) return;
+    const std::string type = TextOf(*step, "type");
+    const json* inner = Find(*step, "normalizers");
+    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
+        depth < 4) {
+      for (const json& each : *inner) {
+        ReadNormalizer(&each, spaces, depth + 1);
+      }
+    } else if (type == "Prepend" && TextOf(*step, "prepend") == kSpace) {
+      spaces->prefixed = true;
+    } else if (type == "Replace" && Find(*step, "pattern") != nullptr &&
+               TextOf(*Find(*step, "pattern"), "String") == " " &&
+               TextOf(*step, "content") == kSpace) {
+      spaces->replaced = true;
+    } else {
+      spaces->unknown = type.empty() ? "?" : type;
+    }
+  }
+
+  void ReadMetaspace(const json* step, Spaces* spaces, int depth = 0) const {
+    if (step == nullptr) return;
+    const std::string type = TextOf(*step, "type");
+    const json* inner = Find(*step, "pretokenizers");
+    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
+        depth < 4) {
+      for (const json& each : *inner) ReadMetaspace(&each, spaces, depth + 1);
+    } else if (type == "Metaspace") {
+      const json* replacement = Find(*step, "replacement");
+      if (replacement != nullptr && *replacement != kSpace) {
+        spaces->unknown = "Metaspace with another character";
+      }
+      spaces->replaced = true;
+      // The older flag, and the newer word.
+      const std::string scheme = TextOf(*step, "prepend_scheme");
+      spaces->prefixed = scheme.empty()
+                             ? Find(*step, "add_prefix_space") == nullptr ||
+                                   FlagOf(*step, "add_prefix_space")
+                             : scheme != "never";
+    } else if (type == "WhitespaceSplit") {
+      // Before Metaspace in Unigram: words.
+    } else if (type == "Split" &&
+               TextOf(*step, "behavior") == "MergedWithPrevious") {
+      // Gemma's, on spaces that its normaliser has replaced already.
+    } else {
+      spaces->unknown = type.empty() ? "?" : type;
+    }
+  }
+
+  absl::Status SetSentencePiece() {
+    if (!rules_.pre.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no pre-tokeniser: ", source_.path,
+          ": a SentencePiece vocabulary has none: leave out --pre"));
+    }
+    unknown_ = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
+    Spaces spaces;
+    ReadNormalizer(Find(source_.tokenizer, "normalizer"), &spaces);
+    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    if (!spaces.unknown.empty() || !spaces.replaced) {
+      return Bad(spaces.unknown.empty()
+                     ? std::string("spaces are not written as U+2581, as in "
+                                   "every SentencePiece vocabulary")
+                     : absl::StrCat("it has a step ",
+                                    QuoteForMessage(spaces.unknown),
+                                    ", which SentencePiece has not"));
+    }
+    // Scores by the order of first merges; what is not merged comes behind.
+    scores_.assign(tokens_.size(), 0.0f);
+    std::vector<bool> scored(tokens_.size());
+    int64_t next = 0, torn = 0;
+    std::string last;
+    for (const Pair& pair : pairs) {
+      std::string whole = absl::StrCat(pair.left, pair.right);
+      const int64_t id = ids_.find(whole)->second;
+      if (whole != last && id < rules_.size && scored[id]) ++torn;
+      last = std::move(whole);
+      if (id >= rules_.size || scored[id]) continue;
+      scored[id] = true;
+      scores_[id] = -static_cast<float>(next++);
+    }
+    WEFT_RETURN_IF_ERROR(PutAdded(true));
+    int64_t unreached = 0;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (types_[i] != kNormal) {
+        scores_[i] = 0.0f;
+        continue;
+      }
+      if (IsByteToken(tokens_[i])) {
+        types_[i] = kByte;
+        scores_[i] = 0.0f;
+      } else if (tokens_[i] == unknown_) {
+        types_[i] = kUnknown;
+        scores_[i] = 0.0f;
+      } else if (!scored[i]) {
+        scores_[i] = -static_cast<float>(next++);
+        if (CountCharacters(tokens_[i]) > 1) ++unreached;
+      }
+    }
+    if (torn > 0 || unreached > 0) {
+      Warn(absl::StrCat("merges of ", torn + unreached,
+                        " tokens are not in the order that scores of "
+                        "SentencePiece give: some texts become other tokens"));
+    }
+    FillHoles();
+    Write("llama", "default");
+    writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetWordPiece() {
+    unknown_ = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    const json* prefix = Find(*model_, "continuing_subword_prefix");
+    if (prefix != nullptr && *prefix != "##") {
+      return Bad("its continuing_subword_prefix is not ##");
+    }
+    const json* longest = Find(*model_, "max_input_chars_per_word");
+    if (longest != nullptr && *longest != 100) {
+      return Bad("its max_input_chars_per_word is not 100");
+    }
+    const json* normalizer = Find(source_.tokenizer, "normalizer");
+    const json* pre = Find(source_.tokenizer, "pre_tokenizer");
+    if (normalizer == nullptr ||
+        TextOf(*normalizer, "type") != "BertNormalizer" || pre == nullptr ||
+        TextOf(*pre, "type") != "BertPreTokenizer") {
+      return Bad("its normalizer and pre_tokenizer are not BERT's");
+    }
+    for (const char* flag : {"clean_text", "handle_chinese_chars"}) {
+      const json* found = Find(*normalizer, flag);
+      if (found != nullptr && *found != true) {
+        return Bad(absl::StrCat(
+            "its normalizer says ", flag, ": ",
+            found->dump(-1, ' ', true, json::error_handler_t::replace),
+            ", which no reader obeys"));
+      }
+    }
+    const bool lowercase = Find(*normalizer, "lowercase") == nullptr ||
+                           FlagOf(*normalizer, "lowercase");
+    const bool strips = Find(*normalizer, "strip_accents") == nullptr
+                            ? lowercase
+                            : FlagOf(*normalizer, "strip_accents");
+    // What begins a word is marked, not what goes on.
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (types_[i] != kNormal) continue;
+      std::string& token = tokens_[i];
+      token = absl::StartsWith(token, "##") ? token.substr(2)
+                                            : absl::StrCat(kSpace, token);
+    }
+    WEFT_RETURN_IF_ERROR(PutAdded(false));
+    FillHoles();
+    Write("bert", "default");
+    writer_.SetBool("tokenizer.ggml.normalizer.lowercase", lowercase);
+    writer_.SetBool("tokenizer.ggml.normalizer.strip_accents", strips);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetUnigram() {
+    const json* vocabulary = Find(*model_, "vocab");
+    if (vocabulary == nullptr || !vocabulary->is_array()) {
+      return Bad("its model has no vocab");
+    }
+    const json* unknown = Find(*model_, "unk_id");
+    const bool bytes = FlagOf(*model_, "byte_fallback");
+    std::vector<float> scores(tokens_.size());
+    int64_t id = 0;
+    for (const json& entry : *vocabulary) {
+      if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
+          !entry[1].is_number() || !std::isfinite(entry[1].get<double>())) {
+        return Bad(absl::StrCat("piece ", id, " has no text or score"));
+      }
+      const std::string text = entry[0].get<std::string>();
+      const bool is_unknown = unknown != nullptr && *unknown == id;
+      if (is_unknown) unknown_ = text;
+      Put(id, text,
+          is_unknown                   ? kUnknown
+          : bytes && IsByteToken(text) ? kByte
+                                       : kNormal);
+      if (id < rules_.size) {
+        scores[static_cast<size_t>(id)] =
+            static_cast<float>(entry[1].get<double>());
+      }
+      ++id;
+    }
+    WEFT_RETURN_IF_ERROR(PutAdded(true));
+    FillHoles();
+    scores_ = std::move(scores);
+    Spaces spaces;
+    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    if (!spaces.unknown.empty() || !spaces.replaced) {
+      return Bad("its pre_tokenizer is not SentencePiece's (Metaspace)");
+    }
+    Write("t5", "default");
+    writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
+    bool one_space = false;
+    std::string charsmap;
+    WEFT_RETURN_IF_ERROR(ReadUnigramNormalizer(
+        Find(source_.tokenizer, "normalizer"), &one_space, &charsmap));
+    writer_.SetBool("tokenizer.ggml.remove_extra_whitespaces", one_space);
+    if (!charsmap.empty()) {
+      writer_.SetUint8s(
+          "tokenizer.ggml.precompiled_charsmap",
+          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(charsmap.data()),
+                              charsmap.size()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadUnigramNormalizer(const json* step, bool* one_space,
+                                     std::string* charsmap,
+                                     int depth = 0) const {
+    if (step == nullptr) return absl::OkStatus();
+    const std::string type = TextOf(*step, "type");
+    const json* inner = Find(*step, "normalizers");
+    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
+        depth < 4) {
+      for (const json& each : *inner) {
+        WEFT_RETURN_IF_ERROR(
+            ReadUnigramNormalizer(&each, one_space, charsmap, depth + 1));
+      }
+      return absl::OkStatus();
+    }
+    if (type == "Precompiled") {
+      if (absl::Base64Unescape(TextOf(*step, "precompiled_charsmap"),
+                               charsmap)) {
+        return absl::OkStatus();
+      }
+      return Bad("its precompiled_charsmap is no base64");
+    }
+    if (type == "Replace" && Find(*step, "pattern") != nullptr &&
+        TextOf(*Find(*step, "pattern"), "Regex") == " {2,}") {
+      *one_space = true;
+      return absl::OkStatus();
+    }
+    if (type == "Strip") {
+      *one_space = true;
+      return absl::OkStatus();
+    }
+    return Bad(absl::StrCat("its normalizer has a step ", QuoteForMessage(type),
+                            ", which SentencePiece has not"));
+  }
+
+  // What stands before and behind a text, by the post_processor; empty:
+  // nothing.
+  struct Ends {
+    bool known = false;
+    std::string first, last;
+  };
+
+  absl::Status ReadEnds(const json* processor, Ends* ends,
+                        int depth = 0) const {
+    if (processor == nullptr) return absl::OkStatus();
+    const std::string type = TextOf(*processor, "type");
+    const json* inner = Find(*processor, "processors");
+    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
+        depth < 4) {
+      for (const json& each : *inner) {
+        WEFT_RETURN_IF_ERROR(ReadEnds(&each, ends, depth + 1));
+      }
+      return absl::OkStatus();
+    }
+    if (type == "ByteLevel") return absl::OkStatus();
+    if (type == "RobertaProcessing" || type == "BertProcessing") {
+      const json* first = Find(*processor, "cls");
+      const json* last = Find(*processor, "sep");
+      for (const json* each : {first, last}) {
+        if (each == nullptr || !each->is_array() || each->empty() ||
+            !(*each)[0].is_string()) {
+          return Bad("its post_processor has no cls or sep");
+        }
+      }
+      *ends = {true, (*first)[0].get<std::string>(),
+               (*last)[0].get<std::string>()};
+      return absl::OkStatus();
+    }
+    const json* single = Find(*processor, "single");
+    if (type != "TemplateProcessing" || single == nullptr ||
+        !single->is_array()) {
+      return Bad(absl::StrCat("its post_processor has a step ",
+                              QuoteForMessage(type),
+                              ", which is not supported"));
+    }
+    ends->known = true;
+    bool behind = false;
+    for (const json& piece : *single) {
+      const json* special = Find(piece, "SpecialToken");
+      if (special == nullptr) {
+        if (Find(piece, "Sequence") == nullptr || behind) {
+          return Bad("its post_processor has no single text");
+        }
+        behind = true;
+        continue;
+      }
+      std::string& end = behind ? ends->last : ends->first;
+      // Several are no token.
+      absl::StrAppend(&end, end.empty() ? "" : " and ", TextOf(*special, "id"));
+    }
+    return absl::OkStatus();
+  }
+
+  // A number of config.json or generation_config.json, or the first of a list.
+  std::optional<int64_t> NumberIn(const json& config, const char* key) const {
+    const json* found = Find(config, key);
+    if (found != nullptr && found->is_array() && !found->empty()) {
+      found = &(*found)[0];
+    }
+    if (found == nullptr || !found->is_number_unsigned() ||
+        found->get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
+      return std::nullopt;
+    }
+    return found->get<int64_t>();
+  }
+
+  std::optional<int64_t> TokenId(const std::string& text) const {
+    const auto found = ids_.find(text);
+    if (text.empty() || found == ids_.end() || found->second >= rules_.size) {
+      return std::nullopt;
+    }
+    return found->second;
+  }
+
+  absl::Status SetSpecialIds() {
+    Ends ends;
+    WEFT_RETURN_IF_ERROR(
+        ReadEnds(Find(source_.tokenizer, "post_processor"), &ends));
+    struct Row {
+      const char* name;
+      const char* text_key;
+      const char* id_key;
+      const char* gguf;
+    };
+    constexpr Row kRows[] = {
+        {"bos", "bos_token", "bos_token_id", "bos_token_id"},
+        {"eos", "eos_token", "eos_token_id", "eos_token_id"},
+        {"unk", "unk_token", "unk_token_id", "unknown_token_id"},
+        {"sep", "sep_token", "sep_token_id", "seperator_token_id"},
+        {"pad", "pad_token", "pad_token_id", "padding_token_id"},
+        {"cls", "cls_token", "cls_token_id", "cls_token_id"},
+        {"mask", "mask_token", "mask_token_id", "mask_token_id"},
+    };
+    json config = json::object();
+    for (const Row& row : kRows) {
+      if (const json* value = config_.Find(row.id_key)) {
+        config[row.id_key] = *value;
+      }
+    }
+    absl::flat_hash_map<std::string, int64_t> found;
+    for (const Row& row : kRows) {
+      std::optional<int64_t> id =
+          TokenId(TokenText(source_.tokenizer_config, row.text_key));
+      if (!id) id = NumberIn(config, row.id_key);
+      if (!id) id = NumberIn(source_.generation_config, row.id_key);
+      if (!id && row.name == absl::string_view("unk")) id = TokenId(unknown_);
+      if (id) found[row.name] = *id;
+    }
+    // Where two names are one token (BERT).
+    const auto share = [&](const char* name, const char* other) {
+      if (found.count(name) == 0 && found.count(other) > 0) {
+        found[name] = found[other];
+      }
+    };
+    share("bos", "cls");
+    share("eos", "sep");
+    const std::optional<int64_t> first = TokenId(ends.first);
+    if (first && found.count("bos") == 0) found["bos"] = *first;
+    const std::optional<int64_t> last = TokenId(ends.last);
+    if (last && found.count("eos") == 0) found["eos"] = *last;
+    if (last && found["eos"] != *last && found.count("sep") == 0) {
+      // Embedding models end texts otherwise than their decoders ended turns.
+      writer_.SetUint32("tokenizer.ggml.eot_token_id",
+                        static_cast<uint32_t>(found["eos"]));
+      found["eos"] = *last;
+    }
+    for (const Row& row : kRows) {
+      const auto at = found.find(row.name);
+      if (at == found.end()) continue;
+      writer_.SetUint32(absl::StrCat("tokenizer.ggml.", row.gguf),
+                        static_cast<uint32_t>(at->second));
+    }
+    WEFT_RETURN_IF_ERROR(SetEnds(ends, found));
+    return SetAllEos(config);
+  }
+
+  absl::Status SetEnds(const Ends& ends,
+                       const absl::flat_hash_map<std::string, int64_t>& found) {
+    // Whether what stands at an end is the token that files name for it.
+    const auto is = [&](const std::string& text, const char* name,
+                        const char* other) {
+      const std::optional<int64_t> id = TokenId(text);
+      const auto a = found.find(name), b = found.find(other);
+      return id && ((a != found.end() && a->second == *id) ||
+                    (b != found.end() && b->second == *id));
+    };
+    // Files name one token for an end. What published chat templates write
+    // themselves (GLM) is no loss.
+    bool first = is(ends.first, "bos", "cls");
+    bool last = is(ends.last, "eos", "sep");
+    if (first != !ends.first.empty() || last != !ends.last.empty()) {
+      Warn(absl::StrCat("its post_processor puts ",
+                        QuoteForMessage(first ? ends.last : ends.first),
+                        " at an end of texts, which no file can say: it is "
+                        "left out"));
+    }
+    // The configuration goes before: transformers makes the processor of it.
+    for (const auto& [key, flag] :
+         {std::pair<const char*, bool*>{"add_bos_token", &first},
+          {"add_eos_token", &last}}) {
+      const json* said = Find(source_.tokenizer_config, key);
+      if (said != nullptr && said->is_boolean()) *flag = said->get<bool>();
+    }
+    if (TextOf(*model_, "type") == "WordPiece") {
+      // Readers of BERT's vocabularies put both, always.
+      if (first && last) return absl::OkStatus();
+      return Bad(
+          "its post_processor does not put [CLS] and [SEP] at the ends "
+          "of texts");
+    }
+    writer_.SetBool("tokenizer.ggml.add_bos_token",
+                    first && found.count("bos") > 0);
+    writer_.SetBool("tokenizer.ggml.add_eos_token",
+                    last && found.count("eos") > 0);
+    return absl::OkStatus();
+  }
+
+  // Models may end with several tokens; generation_config.json knows best.
+  absl::Status SetAllEos(const json& config) {
+    const json* all = Find(source_.generation_config, "eos_token_id");
+    if (all == nullptr) all = Find(config, "eos_token_id");
+    if (all == nullptr || !all->is_array() || all->size() < 2) {
+      return absl::OkStatus();
+    }
+    std::vector<int32_t> ids;
+    for (const json& each : *all) {
+      if (!each.is_number_unsigned() ||
+          each.get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
+        return Bad("a number in eos_token_id is no token");
+      }
+      ids.push_back(each.get<int32_t>());
+    }
+    writer_.SetInt32s("tokenizer.ggml.eos_token_ids", ids);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetChatTemplate() {
+    constexpr char kKey[] = "tokenizer.chat_template";
+    if (!source_.chat_template.empty()) {
+      writer_.SetString(kKey, source_.chat_template);
+      return absl::OkStatus();
+    }
+    const json* found = Find(source_.tokenizer_config, "chat_template");
+    if (found == nullptr) return absl::OkStatus();
+    if (found->is_string()) {
+      writer_.SetString(kKey, found->get<std::string>());
+      return absl::OkStatus();
+    }
+    if (!found->is_array()) return Bad("its chat_template is no text or list");
+    for (const json& each : *found) {
+      const std::string name = TextOf(each, "name");
+      const json* source = Find(each, "template");
+      const bool plain =
+          !name.empty() && name.size() <= 64 &&
+          std::all_of(name.begin(), name.end(), [](char c) {
+            return absl::ascii_isalnum(c) || c == '_' || c == '-';
+          });
+      if (!plain || source == nullptr || !source->is_string()) {
+        return Bad("one of its chat templates has no name or template");
+      }
+      writer_.SetString(
+          name == "default" ? std::string(kKey) : absl::StrCat(kKey, ".", name),
+          source->get<std::string>());
+    }
+    return absl::OkStatus();
+  }
+
+  const VocabularySource& source_;
+  const CheckpointConfig& config_;
+  const VocabularyRules& rules_;
+  GgufWriter& writer_;
+  std::vector<std::string>& warnings_;
+  const json* model_ = nullptr;
+  std::vector<std::string> tokens_;
+  std::vector<int32_t> types_;
+  std::vector<float> scores_;
+  absl::flat_hash_map<std::string, int64_t> ids_;
+  std::string unknown_;
+  absl::flat_hash_set<int64_t> beyond_;
+};
+
+absl::StatusOr<json> OptionalJson(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return json::object();
+  return ReadJsonFile(path, kConfigLimits);
+}
+
+}  // namespace
+
+absl::StatusOr<VocabularySource> VocabularySource::Read(
+    const std::string& folder) {
+  VocabularySource source;
+  source.path = absl::StrCat(folder, "/tokenizer.json");
+  std::error_code error;
+  if (!std::filesystem::exists(source.path, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no vocabulary: ", source.path,
+                     ": there is no such file: convert the "
+                     "folder's tokeniser with transformers (save_pretrained)"));
+  }
+  WEFT_ASSIGN_OR_RETURN(source.tokenizer,
+                        ReadJsonFile(source.path, kTokenizerLimits));
+  WEFT_ASSIGN_OR_RETURN(
+      source.tokenizer_config,
+      OptionalJson(absl::StrCat(folder, "/tokenizer_config.json")));
+  WEFT_ASSIGN_OR_RETURN(
+      source.generation_config,
+      OptionalJson(absl::StrCat(folder, "/generation_config.json")));
+  const std::string path = absl::StrCat(folder, "/chat_template.jinja");
+  if (std::filesystem::exists(path, error)) {
+    WEFT_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+    const absl::Span<const uint8_t> bytes = file->bytes();
+    const absl::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                 bytes.size());
+    if (static_cast<int64_t>(text.size()) > kMaxTemplate ||
+        !IsValidUtf8(text)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("bad chat template: ", path,
+                       ": it is too large or no UTF-8: remove it"));
+    }
+    source.chat_template = std::string(text);
+  }
+  return source;
+}
+
+absl::Status SetVocabulary(const VocabularySource& source,
+                           const CheckpointConfig& config,
+                           const VocabularyRules& rules, GgufWriter* writer,
+                           std::vector<std::string>* warnings) {
+  return VocabularySetter(source, config, rules, writer, warnings).Run();
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// tokenizer.json and what stands beside it, as the `tokenizer.*` keys of a
+// file.
+//
+// Four kinds of models: byte-level BPE ("gpt2" in files), SentencePiece's BPE
+// with tokens for bytes ("llama"), Unigram ("t5") and WordPiece ("bert"). The
+// scores that SentencePiece had are in tokenizer.json no more, but their order
+// is that of merges, and that is all that counts: a piece scores the better,
+// the earlier it is merged.
+//
+// Formats: the tokenizers library (huggingface/tokenizers) and transformers'
+// tokenizer_config.json; keys: GGUF specification, and gguf-py's SpecialVocab
+// for which of them says what.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "loaders/convert/checkpoint_config.h"
+#include "loaders/gguf_writer.h"
+#include "nlohmann/json.hpp"
+
+namespace weft {
+
+struct VocabularySource {
+  nlohmann::json tokenizer;  // tokenizer.json
+  std::string path;          // of it, for messages
+  // tokenizer_config.json and generation_config.json; empty objects: none.
+  nlohmann::json tokenizer_config, generation_config;
+  // chat_template.jinja; empty: none.
+  std::string chat_template;
+
+  // Reads the files of a folder. Errors: no tokenizer.json, and those of
+  // ReadJsonFile.
+  static absl::StatusOr<VocabularySource> Read(const std::string& folder);
+};
+
+struct VocabularyRules {
+  int64_t size = 0;  // rows of the embedding: so many tokens
+  // In place of what tokenizer.json says; empty: that. Byte-level BPE only.
+  std::string pre;
+  // pretokenizer_name.h
+  absl::string_view preferred_pre;
+};
+
+// Errors name the file and what is wrong in it: a kind of model that is not
+// known, tokens without a number, numbers that are too large or given twice,
+// merges of tokens that are not there, a normaliser that no reader has.
+absl::Status SetVocabulary(const VocabularySource& source,
+                           const CheckpointConfig& config,
+                           const VocabularyRules& rules, GgufWriter* writer,
+                           std::vector<std::string>* warnings);
+
+}  // namespace weft
