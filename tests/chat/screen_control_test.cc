@@ -184,6 +184,20 @@ TEST_F(Control, WaysToLeave) {
   EXPECT_EQ(control_->exit_code(), 130);
 }
 
+TEST_F(Control, LeavingAMessageThatWasNotSentIsAskedTwice) {
+  control_->Press(Key::kText, "a draft");
+  control_->Press(Key::kInterrupt);
+  EXPECT_FALSE(control_->ended());
+  EXPECT_TRUE(Shows("Ctrl-C again leaves"));
+  EXPECT_TRUE(Shows("a draft"));
+  control_->Press(Key::kText, "!");
+  control_->Press(Key::kInterrupt);
+  EXPECT_FALSE(control_->ended()) << "another key takes it back";
+  control_->Press(Key::kInterrupt);
+  EXPECT_TRUE(control_->ended());
+  EXPECT_EQ(control_->exit_code(), 130);
+}
+
 TEST_F(Control, WhereEveryMessageFailedTheExitCodeIsOne) {
   Begin("{{ raise_exception('no') }}");
   Send("hello");
