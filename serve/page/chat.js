@@ -79,14 +79,14 @@ function speedText(usage, times) {
   return text;
 }
 
-function noteText(finish, usage) {
+// `most`: the tokens that were asked for; none or below 0: as many as there are.
+function noteText(finish, usage, most) {
   if (finish !== 'length') return '';
-  if (state.capacity > 0 && usage?.total_tokens >= state.capacity) {
-    return 'The answer was cut: the context is full. Older messages will be ' +
-      'left out from now on.';
+  if (most >= 0 && usage?.completion_tokens >= most) {
+    return `The answer was cut after ${most} tokens, as set (most tokens).`;
   }
-  return `The answer was cut after ${usage?.completion_tokens} tokens, as set ` +
-    '(most tokens).';
+  return 'The answer was cut: the context is full. Older messages will be left ' +
+    'out from now on.';
 }
 
 // The request's fields for the chat as it is. A chosen seed gives another
@@ -133,7 +133,7 @@ async function stream(chat, message, view, signal) {
       });
       learnRate(chat, request.messages, usage?.prompt_tokens ?? 0);
       message.speed = speedText(usage, times);
-      message.note = noteText(finish, usage);
+      message.note = noteText(finish, usage, most);
       return;
     } catch (error) {
       const { n_prompt_tokens: tokens, n_ctx: context } = error.details ?? {};
