@@ -71,7 +71,8 @@ Reply Chat::Enter(absl::string_view entered) {
   if (!entry.ok()) return Failure(entry.status().message());
   if (answering() &&
       (entry->kind == Entry::kMessage || entry->kind == Entry::kReset ||
-       entry->kind == Entry::kSystem || entry->kind == Entry::kRegenerate)) {
+       entry->kind == Entry::kSystem || entry->kind == Entry::kSystemFile ||
+       entry->kind == Entry::kLoad || entry->kind == Entry::kRegenerate)) {
     return Failure(kAnswering);
   }
   switch (entry->kind) {
@@ -91,6 +92,10 @@ Reply Chat::Enter(absl::string_view entered) {
     }
     case Entry::kSystem:
       return SetSystem(entry->text);
+    case Entry::kSystemFile:
+      return SetSystemFromFile(entry->text);
+    case Entry::kLoad:
+      return Load(entry->text);
     case Entry::kSave:
       return Save(entry->text);
     case Entry::kRegenerate:
@@ -139,6 +144,39 @@ Reply Chat::Save(const std::string& path) {
       path, json ? conversation_.ToJson() : conversation_.ToMarkdown());
   if (!s.ok()) return Failure(absl::StrCat("/save: ", s.message()));
   return Notice(absl::StrCat("written: ", path));
+}
+
+Reply Chat::SetSystemFromFile(const std::string& path) {
+  absl::StatusOr<std::string> text = options_.read_file(path);
+  if (!text.ok()) {
+    return Failure(absl::StrCat("/system-file: ", text.status().message()));
+  }
+  absl::StripTrailingAsciiWhitespace(&*text);
+  if (text->empty()) {
+    return Failure(absl::StrCat("/system-file: ", path,
+                                ": is empty: /system - removes the message"));
+  }
+  conversation_.SetSystem(*text);
+  return Notice("the system message was set");
+}
+
+Reply Chat::Load(const std::string& path) {
+  absl::StatusOr<std::string> text = options_.read_file(path);
+  if (!text.ok()) {
+    return Failure(absl::StrCat("/load: ", text.status().message()));
+  }
+  absl::StatusOr<Conversation> loaded = Conversation::FromJson(*text);
+  if (!loaded.ok()) {
+    return Failure(
+        absl::StrCat("/load: ", path, ": ", loaded.status().message()));
+  }
+  conversation_ = *std::move(loaded);
+  answers_ = static_cast<int64_t>(conversation_.turns().size());
+  speed_ = Speed();
+  Reply reply = Notice(conversation_.ToMarkdown());
+  reply.notices.push_back(absl::StrCat("loaded: ", path));
+  reply.reset = true;
+  return reply;
 }
 
 Reply Chat::Regenerate() {

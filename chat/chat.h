@@ -28,6 +28,8 @@ struct Options {
   std::function<absl::Status(const std::string& path,
                              absl::string_view content)>
       write_file;
+  // The whole file (/load, /system-file).
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
 };
 
 // What became of an entry.
@@ -104,6 +106,8 @@ class Chat {
   Reply Ask();
   Reply Regenerate();
   Reply Save(const std::string& path);
+  Reply Load(const std::string& path);
+  Reply SetSystemFromFile(const std::string& path);
   Reply SetSystem(const std::string& text);
   absl::StatusOr<std::vector<int32_t>> Encode(
       const nlohmann::ordered_json& messages);

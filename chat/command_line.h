@@ -15,7 +15,9 @@ struct Entry {
     kHelp,
     kReset,
     kSystem,      // text: the new system message; may be empty: shows it
+    kSystemFile,  // text: the file
     kSave,        // text: the file
+    kLoad,        // text: the file
     kRegenerate,  //
     kSet,         // text and value; without text: shows all
     kReasoning,

@@ -79,6 +79,49 @@ absl::StatusOr<int64_t> Conversation::Trim(
   return tokens;
 }
 
+absl::StatusOr<Conversation> Conversation::FromJson(absl::string_view text) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  const auto wrong = [](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no conversation: ", why, ": want what /save FILE.json writes"));
+  };
+  if (text.size() > kMostBytes) return wrong("it has more than 64 MB");
+  const Json read = Json::parse(text.begin(), text.end(), nullptr, false);
+  const auto found = read.is_object() ? read.find("messages") : read.end();
+  if (!read.is_object() || found == read.end() || !found->is_array()) {
+    return wrong("it is no JSON object with messages");
+  }
+  Conversation conversation;
+  size_t number = 0;
+  for (const Json& message : *found) {
+    ++number;
+    const auto text_of = [&](const char* key) -> const std::string* {
+      if (!message.is_object()) return nullptr;
+      const auto it = message.find(key);
+      return it == message.end() ? nullptr : it->get_ptr<const std::string*>();
+    };
+    const std::string* role = text_of("role");
+    const std::string* content = text_of("content");
+    const std::string* reasoning = text_of("reasoning_content");
+    std::vector<Turn>& turns = conversation.turns_;
+    if (role == nullptr || content == nullptr) {
+      return wrong(absl::StrCat("message ", number, " has no role or no text"));
+    }
+    if (*role == "system" && number == 1) {
+      conversation.SetSystem(*content);
+    } else if (*role == "user") {
+      conversation.Ask(*content);
+    } else if (*role == "assistant" && !turns.empty() &&
+               !turns.back().answered) {
+      conversation.Answer(*content, reasoning == nullptr ? "" : *reasoning);
+    } else {
+      return wrong(absl::StrCat("message ", number,
+                                " is out of place: its role is '", *role, "'"));
+    }
+  }
+  return conversation;
+}
+
 std::string Conversation::ToJson() const {
   return Json{{"messages", MessagesFrom(0)}}.dump(2) + "\n";
 }

@@ -54,6 +54,11 @@ class Conversation {
       int64_t most, const std::function<absl::StatusOr<int64_t>(
                         const nlohmann::ordered_json& messages)>& tokens_of);
 
+  // What ToJson wrote, or any such messages of texts: a system message first if
+  // there is one, then users' messages, each with its answer or none. Errors
+  // say which message is none of these. At most 64 MB.
+  static absl::StatusOr<Conversation> FromJson(absl::string_view text);
+
   // All of it: {"messages": [..]}, which chat APIs take, or a document.
   std::string ToJson() const;
   std::string ToMarkdown() const;

@@ -1,6 +1,7 @@
 #include "chat/screen_control.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,7 @@ ScreenControl::ScreenControl(Chat* chat,
 }
 
 void ScreenControl::Press(Key key, absl::string_view text) {
+  const bool asked = std::exchange(asked_to_leave_, false);
   switch (key) {
     case Key::kText: {
       const std::string printable = Printable(text);
@@ -72,8 +74,13 @@ void ScreenControl::Press(Key key, absl::string_view text) {
     case Key::kInterrupt:
       if (chat_->answering()) {
         chat_->Stop();
-      } else {
+      } else if (asked || editor_.text().empty()) {
         Leave(kInterrupted);
+      } else {
+        // What was typed would be lost.
+        asked_to_leave_ = true;
+        transcript_.Add(Transcript::kNotice,
+                        "Ctrl-C again leaves, without what you have typed");
       }
       break;
     case Key::kEndOfInput:

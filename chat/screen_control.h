@@ -42,6 +42,8 @@ class ScreenControl {
   Scroll scroll_;
   std::vector<std::string> log_;
   bool show_log_ = false;
+  // By Ctrl-C on a message that was not sent; any other key takes it back.
+  bool asked_to_leave_ = false;
   bool ended_ = false;
   int exit_code_ = 0;
 };

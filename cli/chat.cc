@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<chat::Chat>> MakeChat(
   options.settings.max_tokens = flags.tokens;
   options.system = flags.system;
   options.write_file = WriteFile;
+  options.read_file = ReadTextFile;
   WEFT_ASSIGN_OR_RETURN(ContextOverflow overflow, flags.compile.Overflow());
   if (overflow == ContextOverflow::kShift) {
     return UsageError(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "cli/command.h"
 
 namespace weft {
@@ -51,6 +52,12 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
+// Prints the names of models that were pulled, for a shell to read. A name that
+// is not plain is left out, since bash would expand it.
+constexpr char kPulledNames[] =
+    "weft list --quiet 2>/dev/null | awk 'NR > 1 { name = $1 \":\" $2; "
+    "if (name ~ /^[A-Za-z0-9._:\\/-]+$/) print name }'";
+
 void PrintBash(CLI::App& app) {
   std::cout
       << "# source <(weft completion bash)\n_weft() {\n"
@@ -73,7 +80,10 @@ void PrintBash(CLI::App& app) {
   std::cout << "  esac\n"
                "  case $word in\n"
                "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")) ;;\n"
-               "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+               "    *) COMPREPLY=($(compgen -f -- \"$word\") $(compgen -W "
+               "\"$("
+            << kPulledNames
+            << ")\" -- \"$word\")) ;;\n"
                "  esac\n}\ncomplete -o filenames -F _weft weft\n";
 }
 
@@ -84,7 +94,10 @@ void PrintZsh(CLI::App& app) {
         text, {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
   };
   std::cout << "#compdef weft\n# source <(weft completion zsh), or this as "
-               "_weft in a folder of $fpath\n_weft() {\n"
+               "_weft in a folder of $fpath\n_weft_models() {\n"
+               "  local -a names\n  names=(${(f)\"$("
+            << kPulledNames
+            << ")\"})\n  _files\n  compadd -a names\n}\n_weft() {\n"
                "  local -a commands\n  commands=(\n";
   for (CLI::App* command : Commands(app)) {
     std::cout << "    "
@@ -105,7 +118,7 @@ void PrintZsh(CLI::App& app) {
                          "]", TakesValue(*option) ? ":value:_files" : ""));
       }
     }
-    std::cout << " \\\n      '*:file:_files' ;;\n";
+    std::cout << " \\\n      '*:model:_weft_models' ;;\n";
   }
   std::cout << "  esac\n}\n"
                "if [ \"$funcstack[1]\" = _weft ]; then _weft \"$@\"; "
@@ -117,7 +130,10 @@ void PrintFish(CLI::App& app) {
     return absl::StrCat(
         "'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
   };
-  std::cout << "# weft completion fish | source\n";
+  std::cout << "# weft completion fish | source\n"
+               "complete -c weft -n 'not __fish_use_subcommand' -a \"("
+            << absl::StrReplaceAll(kPulledNames, {{"$", "\\$"}, {"\"", "\\\""}})
+            << ")\"\n";
   for (CLI::App* command : Commands(app)) {
     std::cout << "complete -c weft -n __fish_use_subcommand -a "
               << command->get_name() << " -d "
@@ -197,6 +213,11 @@ void PrintManual(CLI::App& app) {
     }
     std::cout << "\n" << Roff(command->get_description()) << ".\n";
     PrintFlags(flags);
+    // Examples, as the help has them.
+    for (const absl::string_view line :
+         absl::StrSplit(command->get_footer(), '\n', absl::SkipEmpty())) {
+      std::cout << (line[0] == ' ' ? ".br\n" : ".PP\n") << Roff(line) << "\n";
+    }
   }
   std::cout << ".SH ENVIRONMENT\n"
                ".TP\n\\fBWEFT_CACHE\\fR\nThe folder of what was pulled "

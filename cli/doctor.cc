@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -52,7 +53,8 @@ class Report {
   // `value` for programs, `text` for people.
   void Add(const char* name, const nlohmann::ordered_json& value,
            const std::string& text) {
-    values_[name] = value;
+    // Keys are words, without spaces.
+    values_[absl::StrReplaceAll(name, {{" ", "_"}})] = value;
     if (!json_) std::cout << absl::StreamFormat("%-12s %s\n", name, text);
   }
   void Advise(const std::string& text) { advice_.push_back(text); }

@@ -1,8 +1,10 @@
 // weft dump: the graph at any point of the pipeline.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,7 +26,8 @@ namespace {
 
 struct Flags {
   std::string model, after, before, diff, format = "text", layers, output;
-  std::string from_text, source;
+  std::string from_text, source, diff_plan, profile;
+  nlohmann::json times;  // of `profile`
   int64_t bucket = 0;
   bool has_bucket = false, list_passes = false;
   bool list_ops = false;
@@ -96,6 +99,7 @@ absl::StatusOr<std::string> Write(
     PageOptions page;
     page.source = flags.from_text.empty() ? flags.model : flags.from_text;
     page.show = show;
+    page.times = flags.times;
     return GraphPage(graph, kernels, page);
   }
   return WriteGraph(graph, flags.format, show);
@@ -166,6 +170,7 @@ absl::StatusOr<std::string> Page(const GgufFile& file,
   PageOptions page;
   page.source = flags.model;
   page.show = show;
+  page.times = flags.times;
   page.bucket = flags.has_bucket ? flags.bucket : buckets.back();
   page.stop_after = flags.after;
   page.stop_before = flags.before;
@@ -237,13 +242,53 @@ absl::StatusOr<std::string> FromModel(const Flags& flags,
   return Write(graph, flags);
 }
 
+// Two plan files. 1 where they differ, as diff has it.
+absl::StatusOr<int> DiffPlanFiles(const Flags& flags,
+                                  const CommonFlags& common) {
+  if (!flags.after.empty() || !flags.before.empty() || !flags.diff.empty() ||
+      !flags.source.empty() || flags.format != "text") {
+    return UsageError(
+        "--diff-plan: it compares two plans as they are, and its result is "
+        "text: leave out --after, --before, --diff, --source and --format");
+  }
+  for (const std::string& file : {flags.model, flags.diff_plan}) {
+    if (IsPlanFile(file)) continue;
+    std::error_code error;
+    if (!file.empty() && !std::filesystem::exists(file, error)) {
+      return absl::NotFoundError(
+          absl::StrCat("--diff-plan: no such file: ", file));
+    }
+    return UsageError(absl::StrCat(
+        "--diff-plan: ", file.empty() ? "the embedded model" : file,
+        " is no plan: weft compile makes one (.weft)"));
+  }
+  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(EngineOptions engine, flags.compile.ToOptions(common));
+  ModelOptions options = engine.model;
+  options.reads_weights = false;
+  WEFT_ASSIGN_OR_RETURN(const Plan before, LoadPlan(flags.model, options));
+  WEFT_ASSIGN_OR_RETURN(const Plan after, LoadPlan(flags.diff_plan, options));
+  for (const Plan* plan : {&before, &after}) {
+    WEFT_RETURN_IF_ERROR(PickBucket(*plan, flags).status());
+  }
+  WEFT_ASSIGN_OR_RETURN(
+      NodeFilter show,
+      Layers(flags.layers, std::min(BlocksOf(before.buckets.back()),
+                                    BlocksOf(after.buckets.back()))));
+  const std::string text =
+      DiffPlans(before, after, flags.model, flags.diff_plan,
+                flags.has_bucket ? flags.bucket : 0, show);
+  WEFT_RETURN_IF_ERROR(WriteResult(flags.output, text));
+  return text.empty() ? kExitOk : kExitFailure;
+}
+
 absl::Status CheckFlags(const Flags& flags) {
   if (!flags.after.empty() + !flags.before.empty() + !flags.diff.empty() > 1) {
     return UsageError(
         "dump: give one of --after (or --stop-after), --before and --diff");
   }
   const std::pair<const char*, const std::string*> passes[] = {
-      {"--after", &flags.after},
+      {"--after (--stop-after)", &flags.after},
       {"--before", &flags.before},
       {"--diff", &flags.diff}};
   for (const auto& [flag, name] : passes) {
@@ -258,7 +303,7 @@ absl::Status CheckFlags(const Flags& flags) {
   return ParseLayers(flags.layers).status();
 }
 
-absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,
+absl::StatusOr<int> DumpCommand(Flags& flags, const CommonFlags& common,
                                 bool has_model) {
   if (flags.list_ops) {
     std::cout << DescribeOps();
@@ -269,6 +314,23 @@ absl::StatusOr<int> DumpCommand(const Flags& flags, const CommonFlags& common,
     return kExitOk;
   }
   WEFT_RETURN_IF_ERROR(CheckFlags(flags));
+  if (!flags.profile.empty()) {
+    if (flags.format != "html") {
+      return UsageError("--profile: the html page alone shows times");
+    }
+    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.profile));
+    absl::StatusOr<nlohmann::json> times = TimesOf(text);
+    if (!times.ok()) {
+      return absl::Status(
+          times.status().code(),
+          absl::StrCat(flags.profile, ": ", times.status().message()));
+    }
+    flags.times = *std::move(times);
+  }
+  if (!flags.diff_plan.empty()) {
+    if (!has_model) return UsageError("--diff-plan: give the other plan, too");
+    return DiffPlanFiles(flags, common);
+  }
   if (has_model == !flags.from_text.empty()) {
     return UsageError("dump: give either MODEL or --from-text FILE");
   }
@@ -291,6 +353,10 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--before", flags->before, "the graph before this pass");
   command->add_option("--diff", flags->diff,
                       "what this pass changed, as a unified diff");
+  command->add_option("--diff-plan", flags->diff_plan,
+                      "in what this .weft file differs from MODEL, another: "
+                      "options, passes, weights, kernels and graphs; the exit "
+                      "code is 1 if they do, as diff has it");
   CLI::Option* bucket =
       command->add_option("--bucket", flags->bucket,
                           "the graph for this many tokens (default: the "
@@ -301,6 +367,9 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
                    "page with the graphs of the whole pipeline; pb: a "
                    "message (graph/graph.proto); onnx: for viewers")
       ->capture_default_str();
+  command->add_option("--profile", flags->profile,
+                      "for the html page: measured times, a file of what weft "
+                      "profile --json prints of the same model");
   command->add_option("--layers", flags->layers,
                       "only the nodes of these blocks, A-B");
   command->add_option("-o", flags->output, "write to this file");

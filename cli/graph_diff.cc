@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/line_diff.h"
+#include "graph/dtype.h"
 #include "graph/text_format.h"
 
 namespace weft {
@@ -79,6 +81,86 @@ std::vector<int> CommonNumbers(const Graph& before,
   return numbers;
 }
 
+using Lines = std::vector<std::string>;
+
+Lines ModelLines(const Plan& plan) {
+  const ModelInfo& model = plan.model;
+  Lines lines = {absl::StrCat("architecture ", model.architecture),
+                 absl::StrCat("name ", model.name),
+                 absl::StrCat("parameters ", model.parameters),
+                 absl::StrCat("context_length ", model.context_length),
+                 absl::StrCat("vocabulary ", model.vocabulary_size),
+                 absl::StrCat("gives ", model.output())};
+  for (const auto& [name, values] : model.hyper_parameters) {
+    lines.push_back(absl::StrCat(name, " ", absl::StrJoin(values, ", ")));
+  }
+  if (plan.source) {
+    lines.push_back(
+        absl::StrCat("xxh3 of the file's tensors ",
+                     absl::Hex(plan.source->tensors_xxh3, absl::kZeroPad16)));
+  }
+  return lines;
+}
+
+Lines OptionLines(const Plan& plan) {
+  const CompileOptions& options = plan.options;
+  return {
+      absl::StrCat("isa ", Name(options.isa)),
+      absl::StrCat("f16-compute ",
+                   options.f16_compute == F16Compute::kF32 ? "f32" : "bf16"),
+      absl::StrCat("planner ", Name(options.planner)),
+      absl::StrCat("disabled passes ",
+                   absl::StrJoin(options.disabled_passes, ", ")),
+      absl::StrCat("graphs of tokens ", absl::StrJoin(options.buckets, ", ")),
+      absl::StrCat("context ", plan.context()),
+      absl::StrCat("weights ",
+                   plan.weight_checksums.empty() ? "reference" : "packed")};
+}
+
+Lines PassLines(const Plan& plan) {
+  Lines lines;
+  for (const PassRecord& pass : plan.passes) {
+    lines.push_back(absl::StrCat(pass.name, " ", pass.nodes_before, " -> ",
+                                 pass.nodes_after, " nodes"));
+  }
+  return lines;
+}
+
+Lines TensorLines(const Plan& plan) {
+  Lines lines;
+  for (const TensorInfo& tensor : plan.model.tensors) {
+    lines.push_back(absl::StrCat(tensor.name, " ", UpperName(tensor.type), "[",
+                                 absl::StrJoin(tensor.shape, ","), "]"));
+  }
+  return lines;
+}
+
+Lines WeightLines(const Plan& plan) {
+  Lines lines;
+  for (const auto& [name, checksum] : plan.weight_checksums) {
+    lines.push_back(
+        absl::StrCat(name, " ", absl::Hex(checksum, absl::kZeroPad16)));
+  }
+  return lines;
+}
+
+Lines KernelLines(const Plan& plan, int64_t tokens) {
+  Lines lines;
+  for (const Graph& graph : plan.buckets) {
+    if (tokens != 0 && graph.bounds.tokens != tokens) continue;
+    std::map<std::string, int> kernels;
+    for (const NodeId id : graph.order()) {
+      const std::string& kernel = graph.node(id).kernel;
+      if (!kernel.empty()) ++kernels[kernel];
+    }
+    for (const auto& [kernel, nodes] : kernels) {
+      lines.push_back(
+          absl::StrCat(graph.bounds.tokens, " tokens: ", kernel, " x ", nodes));
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string DiffGraphs(const Graph& before, const Graph& after,
@@ -92,6 +174,39 @@ std::string DiffGraphs(const Graph& before, const Graph& after,
   return UnifiedDiff(absl::StrSplit(a, '\n', absl::SkipEmpty()),
                      absl::StrSplit(b, '\n', absl::SkipEmpty()), before_label,
                      after_label);
+}
+
+std::string DiffPlans(const Plan& before, const Plan& after,
+                      absl::string_view before_label,
+                      absl::string_view after_label, int64_t tokens,
+                      const NodeFilter& show) {
+  std::string text;
+  const auto add = [&](absl::string_view what, const Lines& a, const Lines& b) {
+    text += UnifiedDiff({a.begin(), a.end()}, {b.begin(), b.end()},
+                        absl::StrCat(before_label, ": ", what),
+                        absl::StrCat(after_label, ": ", what));
+  };
+  add("model", ModelLines(before), ModelLines(after));
+  add("options", OptionLines(before), OptionLines(after));
+  add("passes", PassLines(before), PassLines(after));
+  add("tensors", TensorLines(before), TensorLines(after));
+  // Only plans that hold their weights know of their content.
+  if (!before.weight_checksums.empty() && !after.weight_checksums.empty()) {
+    add("weights", WeightLines(before), WeightLines(after));
+  }
+  add("kernels", KernelLines(before, tokens), KernelLines(after, tokens));
+  for (const Graph& a : before.buckets) {
+    if (tokens != 0 && a.bounds.tokens != tokens) continue;
+    for (const Graph& b : after.buckets) {
+      if (b.bounds.tokens != a.bounds.tokens) continue;
+      const std::string what =
+          absl::StrCat(": graph of ", a.bounds.tokens,
+                       a.bounds.tokens == 1 ? " token" : " tokens");
+      text += DiffGraphs(a, b, absl::StrCat(before_label, what),
+                         absl::StrCat(after_label, what), show);
+    }
+  }
+  return text;
 }
 
 }  // namespace weft

@@ -36,6 +36,50 @@ constexpr AddCommand kCommands[] = {
     AddRm,         AddDoctor,   AddCompletion, AddManual,
 };
 
+// Examples of each command, for its help and for the page of man: whole command
+// lines without redirections. A test parses each with the command's own flags.
+constexpr const char* kExamples[] = {
+    "weft run -p \"It is a truth\" -n 40 --seed 7",
+    "weft run owner/name:Q8_0 -f prompt.txt --temperature 0 --json",
+    "weft run model.gguf -p \"A person:\" --json-schema person.json",
+    "weft compile model.gguf -o model.weft",
+    "weft compile model.gguf -o model.weft --weights reference --context 8192",
+    "weft dump model.gguf --format html -o model.html",
+    "weft dump model.gguf --diff fuse-attention --layers 0-0",
+    "weft dump old.weft --diff-plan new.weft",
+    "weft inspect model.gguf --context 8192",
+    "weft inspect model.gguf --kernels",
+    "weft eval model.gguf --text \"It is a truth\" --json",
+    "weft eval bert.gguf --text \"It is a truth\" --embedding vector.f32",
+    "weft perplexity model.gguf -f text.txt",
+    "weft perplexity small.gguf -f text.txt --kl-base full.logits",
+    "weft tokenize model.gguf \"It is a truth\" --json",
+    "weft detokenize model.gguf 1,581,368",
+    "weft verify model.gguf",
+    "weft verify model.weft --source model.gguf",
+    "weft profile model.gguf --prompt 256 --generate 32 --trace trace.json",
+    "weft bench model.gguf --prompt 256 --generate 32 --limits",
+    "weft synth --shape smollm-135m --type Q8_0 -o model.gguf",
+    "weft quantize full.gguf small.gguf Q4_K_M",
+    "weft quantize full.gguf small.gguf --imatrix full.imatrix --target-bits "
+    "3.2",
+    "weft imatrix full.gguf -f text.txt -o full.imatrix",
+    "weft serve model.gguf --slots 8",
+    "weft serve --models models --model-memory 16GB",
+    "weft serve model.gguf --host 0.0.0.0 --api-key-file keys.txt",
+    "weft replay requests.log model.gguf",
+    "weft chat owner/name:Q8_0",
+    "weft chat model.gguf --system \"Answer in one sentence.\"",
+    "weft chat model.gguf -p \"What is a graph compiler?\"",
+    "weft pull owner/name",
+    "weft pull owner/name:Q8_0",
+    "weft list --json",
+    "weft rm owner/name:Q8_0",
+    "weft doctor --json",
+    "weft completion bash",
+    "weft manual",
+};
+
 int Fail(absl::string_view message, int code) {
   PrintNotice(message);
   return code;
@@ -64,6 +108,19 @@ void RequireWholeNumbers(CLI::App& app) {
           },
           ""));
     }
+  }
+}
+
+void AddExamples(CLI::App& app) {
+  for (CLI::App* command :
+       app.get_subcommands([](CLI::App*) { return true; })) {
+    const std::string begin = absl::StrCat("weft ", command->get_name());
+    std::string text = "Examples:";
+    for (const absl::string_view example : kExamples) {
+      if (example != begin && !absl::StartsWith(example, begin + " ")) continue;
+      absl::StrAppend(&text, "\n  ", example);
+    }
+    command->footer(text);
   }
 }
 
@@ -162,6 +219,7 @@ int Main(int argc, char** argv) {
   Action action;
   for (AddCommand add : kCommands) add(app, common, &action);
   RequireWholeNumbers(app);
+  AddExamples(app);
   const std::vector<std::string> names = CommandNames(app);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (!FindCommandWord(names, &words)) {
@@ -181,9 +239,11 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return Fail(absl::StrCat(e.what(), FlagSuggestion(app, command, line.words),
-                             ": see weft --help"),
-                kExitUsage);
+    return Fail(
+        absl::StrCat(e.what(), FlagSuggestion(app, command, line.words),
+                     ": see weft ", command ? command->get_name() + " " : "",
+                     "--help"),
+        kExitUsage);
   }
   if (!common.quiet) {
     for (const std::string& notice : line.notices) PrintNotice(notice);

@@ -127,13 +127,15 @@ absl::StatusOr<Pulled> PullModel(const HubName& name,
   WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
   HubOptions options = HubOptionsFromEnvironment();
   std::unique_ptr<PullProgress> progress;
-  options.notice = [&](const std::string& line) {
+  const auto notice = [&](const std::string& line) {
     progress.reset();  // else the line would stand behind it
     PrintWarnings(common, {line});
   };
+  options.notice = notice;
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Hub> hub,
                         Hub::Create(std::move(options)));
   PullObserver observer;
+  observer.notice = notice;
   observer.chosen = [&](const ModelChoice& chosen,
                         absl::Span<const ModelChoice> all) {
     if (common.quiet) return;

@@ -14,6 +14,12 @@ std::string Title(const std::string& source) {
   return source.substr(source.rfind('/') + 1);
 }
 
+std::string PageOf(const ProgramData& data, const PageOptions& page) {
+  nlohmann::json program = data.ToJson();
+  if (!page.times.is_null()) program["times"] = page.times;
+  return HtmlPage(program);
+}
+
 }  // namespace
 
 KernelOptions KernelOptionsOf(const CompileOptions& options) {
@@ -25,7 +31,7 @@ std::string GraphPage(const Graph& graph,
                       const PageOptions& page) {
   ProgramData data(Title(page.source), kernels, page.show);
   data.Add("the graph", graph);
-  return HtmlPage(data.ToJson());
+  return PageOf(data, page);
 }
 
 absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
@@ -52,7 +58,41 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
       Plan plan, CompileModel(file, options, observe,
                               page.stop_before.empty() ? page.stop_after
                                                        : page.stop_before));
-  return HtmlPage(data.ToJson());
+  return PageOf(data, page);
+}
+
+absl::StatusOr<nlohmann::json> TimesOf(const std::string& profile) {
+  using Json = nlohmann::json;
+  const absl::Status wrong = absl::InvalidArgumentError(
+      "no profile: want what weft profile --json prints");
+  const Json read = Json::parse(profile, nullptr, false);
+  if (!read.is_object() || !read.contains("phases") ||
+      !read["phases"].is_array()) {
+    return wrong;
+  }
+  Json times = Json::array();
+  for (const Json& phase : read["phases"]) {
+    const auto is = [&](const char* key, auto type) {
+      return phase.is_object() && phase.contains(key) && (phase[key].*type)();
+    };
+    if (!is("name", &Json::is_string) || !is("steps", &Json::is_number) ||
+        !is("nodes", &Json::is_array)) {
+      return wrong;
+    }
+    Json nodes = Json::object();
+    for (const Json& node : phase["nodes"]) {
+      if (!node.is_object() || !node.contains("name") ||
+          !node["name"].is_string() || !node.contains("seconds") ||
+          !node["seconds"].is_number()) {
+        return wrong;
+      }
+      nodes[node["name"].get<std::string>()] = node["seconds"];
+    }
+    times.push_back({{"label", phase["name"]},
+                     {"steps", phase["steps"]},
+                     {"nodes", std::move(nodes)}});
+  }
+  return times;
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/listing.h"
+#include "nlohmann/json.hpp"
 #include "ops/kernels/kernel_table.h"
 #include "runtime/api/model.h"
 
@@ -20,7 +21,13 @@ struct PageOptions {
   // pass, or with the graph before it. Empty: at the end.
   int64_t bucket = 0;
   std::string stop_after, stop_before;
+  nlohmann::json times;  // as TimesOf gives them; null: none were measured
 };
+
+// What a page tells of `weft profile --json`: for each phase {"label", "steps",
+// "nodes": {name: seconds of all steps}}. An error when `profile` is no such
+// thing; no number of it is anything but shown.
+absl::StatusOr<nlohmann::json> TimesOf(const std::string& profile);
 
 // One verified graph. With options, the kernels that they refuse are told.
 std::string GraphPage(const Graph& graph,

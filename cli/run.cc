@@ -86,7 +86,12 @@ absl::Status FindPrompt(Flags& flags) {
   } else if (!flags.has_prompt && flags.grammar_file != "-" &&
              flags.json_schema != "-" && IsInputGiven()) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile("-"));
-    flags.has_prompt = !flags.prompt.empty();
+    if (flags.prompt.empty()) {
+      return UsageError(
+          "run: standard input is empty, a pipe or file without a text: give a "
+          "prompt with -p or -f");
+    }
+    flags.has_prompt = true;
   }
   if (!flags.has_prompt && !flags.has_file) flags.prompt = kDefaultPrompt;
   return absl::OkStatus();

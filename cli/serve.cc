@@ -465,7 +465,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "written")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  command->add_option(
+  CLI::Option* cache_folder = command->add_option(
       "--cache-dir", flags->scheduler.cache_folder,
       "a folder for pages of prompts, which are there after a "
       "restart: the same bits, sooner; made if it is not there");
@@ -473,7 +473,8 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--cache-size", flags->scheduler.cache_bytes,
                    "of its files, as in 8GB; those not used for longest go")
       ->transform(CLI::AsSizeValue(false))
-      ->default_str("8GB");
+      ->default_str("8GB")
+      ->needs(cache_folder);
   command->add_option("--log-requests", flags->log_requests,
                       "a file to which every request that generates is added, "
                       "with its seed and answer: weft replay runs it again");

@@ -89,7 +89,11 @@ bool ModelSet::Has(absl::string_view name) const {
 
 absl::Status ModelSet::Unknown(absl::string_view name) const {
   std::vector<std::string> names;
-  for (const Info& info : List()) names.push_back(info.source.id);
+  for (const Info& info : List()) {
+    names.push_back(info.source.id);
+    names.insert(names.end(), info.source.aliases.begin(),
+                 info.source.aliases.end());
+  }
   return absl::NotFoundError(absl::StrCat("there is no model '", name,
                                           "' here, only ",
                                           absl::StrJoin(names, ", ")));

@@ -25,6 +25,38 @@ function tableOf(rows) {
   return element('table', {}, body);
 }
 
+// Seconds of a node in a step of a phase that was measured; undefined: none.
+const stepSeconds = (phase, node) =>
+  Object.hasOwn(phase.nodes, node.name || node.op) ?
+    phase.nodes[node.name || node.op] / Math.max(1, phase.steps) : undefined;
+
+const phaseSeconds = (phase) => Object.values(phase.nodes)
+  .reduce((sum, seconds) => sum + seconds, 0) / Math.max(1, phase.steps);
+
+// "31 us, 4.2% of prefill": of a step.
+function timeText(phase, node) {
+  const seconds = stepSeconds(phase, node);
+  if (seconds === undefined) return '';
+  const share = 100 * seconds / Math.max(phaseSeconds(phase), 1e-12);
+  return scaled(seconds * 1e6, 1000, [' us', ' ms', ' s']) + ', ' +
+    share.toFixed(1) + '% of a step';
+}
+
+// The nodes that took longest, with their times.
+function slowest(program, point, select) {
+  const parts = [];
+  for (const phase of program.times) {
+    const timed = point.nodes.filter((node) => stepSeconds(phase, node) > 0)
+      .sort((a, b) => stepSeconds(phase, b) - stepSeconds(phase, a));
+    if (timed.length === 0) continue;
+    parts.push(element('h3', {text: 'Slowest, ' + phase.label}),
+      listOf(timed.slice(0, 8).map((node) => element('div', {},
+        nodeLink(node, select),
+        element('div', {class: 'muted', text: timeText(phase, node)})))));
+  }
+  return parts;
+}
+
 const nodeTitle = (node) => node.name ? node.op + '  ' + node.name : node.op;
 
 function nodeLink(node, select) {
@@ -80,6 +112,14 @@ function valueEntry(point, id, select, showReaders) {
   return entry;
 }
 
+// "<op>_<weight type>" of a kernel's name, before its tile and instruction set.
+const kernelFamily = (name) => name.split('_').slice(0, -2).join('_');
+
+// Kernels that would have come first and compute the same of the same types;
+// all others were never near.
+const nearlyChosen = (node) => node.refused.filter(([kernel]) =>
+  kernelFamily(kernel) === kernelFamily(node.kernel));
+
 function nodeDetails(point, node, select) {
   const status = point.status.get(node.id);
   const title = element('h2', {text: node.op + ' '});
@@ -92,6 +132,7 @@ function nodeDetails(point, node, select) {
     ['block', node.block >= 0 ? String(node.block) : ''],
     ['step', String(point.step.get(node.id))],
     ['kernel', node.kernel && element('span', {class: 'code', text: node.kernel})],
+    ...program.times.map((phase) => [phase.label, timeText(phase, node)]),
     ['operations', countText(node.operations)],
     ['bytes', bytesText(node.bytes) + (perByte > 0 ?
       ', ' + perByte.toFixed(perByte < 10 ? 1 : 0) + ' operations each' : '')],
@@ -106,9 +147,10 @@ function nodeDetails(point, node, select) {
     node.inputs.map((id) => valueEntry(point, id, select, false))));
   parts.push(element('h3', {text: 'Makes'}), listOf(
     node.outputs.map((id) => valueEntry(point, id, select, true))));
-  if (node.refused.length > 0) {
-    parts.push(element('h3', {text: 'Kernels refused before'}), listOf(
-      node.refused.map(([kernel, reason]) => element('div', {},
+  const near = nearlyChosen(node);
+  if (near.length > 0) {
+    parts.push(element('h3', {text: 'Kernels that were close'}), listOf(
+      near.map(([kernel, reason]) => element('div', {},
         element('div', {class: 'code', text: kernel}),
         element('div', {class: 'muted', text: reason})))));
   }
@@ -121,7 +163,7 @@ function blockDetails(item, select) {
     listOf(item.nodes.map((node) => nodeLink(node, select)))];
 }
 
-function overview(program, point) {
+function overview(program, point, select) {
   const ops = new Map();
   for (const node of point.nodes) ops.set(node.op, (ops.get(node.op) || 0) + 1);
   return [element('h2', {text: point.label}), tableOf([
@@ -133,6 +175,7 @@ function overview(program, point) {
       ' in a step of ' + program.tokens + ' tokens'],
   ]), element('h3', {text: 'Ops'}), tableOf(
     [...ops].sort((a, b) => b[1] - a[1]).map(([op, n]) => [String(n), op])),
+  ...slowest(program, point, select),
   element('p', {class: 'muted',
     text: 'Select a node to see its types, kernel, cost and memory.'})];
 }

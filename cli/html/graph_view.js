@@ -60,19 +60,6 @@ class GraphView {
     this.surface.change();
   }
 
-  // All of it where that is readable, else its first column.
-  start() {
-    this.fit();
-    if (this.scale >= READABLE_SCALE) return;
-    const first = this.layout.groups.filter((group) => group.column === 0);
-    const w = Math.max(...first.map((group) => group.x + group.w));
-    const width = this.surface.width - 40;
-    this.scale = Math.min(1, Math.max(READABLE_SCALE, width / w));
-    this.x = 20 + Math.max(0, (width - w * this.scale) / 2);
-    this.y = 54;
-    this.surface.change();
-  }
-
   center(item) {
     if (this.scale < 0.5) this.scale = 0.8;
     this.x = this.surface.width / 2 - (item.x + item.w / 2) * this.scale;

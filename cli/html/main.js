@@ -2,7 +2,7 @@
 // and what follows from it.
 
 const $ = (id) => document.getElementById(id);
-// Blocks are open at first where a graph is small.
+// Blocks are open at first where a graph is small, and can be read as a whole.
 const OPEN_NODES = 60;
 const LISTED_MATCHES = 200;
 
@@ -69,7 +69,7 @@ function showDetails() {
     parts = [element('h2', {text: item.kind === 'source' ? item.value.kind :
       'output'}), valueEntry(point, item.value.id, selectNode, true)];
   } else {
-    parts = overview(program, point);
+    parts = overview(program, point, selectNode);
   }
   $('details').replaceChildren(...parts);
 }
@@ -111,6 +111,7 @@ function showPoint(index) {
       .map((key) => counts[key] + ' ' + key)).join(' · ');
   $('point-label').textContent = text;
   $('point').setAttribute('aria-valuetext', text);
+  $('point').value = $('passes').value = String(index);
   const {arena} = point;
   $('arena-summary').textContent = arena ? bytesText(arena[0]) +
     ' (solid line), lower bound ' + bytesText(arena[1]) +
@@ -245,6 +246,9 @@ function start() {
   if (state.point.nodes.length <= OPEN_NODES) state.open = blocksOf(state.point);
   const last = program.points.length - 1;
   const slider = $('point');
+  $('passes').replaceChildren(...program.points.map(({label}, i) =>
+    new Option(label, String(i))));
+  $('passes').addEventListener('input', () => showPoint(Number($('passes').value)));
   slider.max = String(last);
   slider.value = String(last);
   slider.disabled = last === 0;
@@ -269,7 +273,11 @@ function start() {
   showLegend();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showLegend);
   showPoint(last);
-  graphView.start();
+  graphView.fit();
+  if (graphView.scale < READABLE_SCALE && state.open.size > 0) {
+    openAll(new Set());
+    graphView.fit();
+  }
 }
 
 start();

@@ -112,7 +112,8 @@ function unpackProgram(data) {
       points.length > 0 ? points[points.length - 1] : null));
   }
   return {title: data.title, name: data.name, tokens: data.tokens,
-    context: data.context, points};
+    context: data.context, points,
+    times: data.times || []};
 }
 
 // What a node reads that is a weight.

@@ -57,7 +57,9 @@ absl::Status CheckRequest(const Request& request, const ModelInfo& model,
   if (prompt > capacity) {
     return absl::OutOfRangeError(absl::StrCat(
         "prompt is too long: ", prompt, " tokens: the context has ", capacity,
-        " positions: shorten it or choose a larger context"));
+        " positions: shorten it",
+        // A context that the model does not allow is no advice.
+        capacity < model.context_length ? " or choose a larger context" : ""));
   }
   for (const int32_t id : request.prompt_tokens) {
     absl::Status s = CheckId("prompt_tokens", id, vocabulary_size);

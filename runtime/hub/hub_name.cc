@@ -178,8 +178,11 @@ int64_t ModelChoice::bytes() const {
   return sum;
 }
 
-std::vector<ModelChoice> ChoicesOf(absl::Span<const HubFile> files) {
-  // By path and number of parts, then by the part's number.
+namespace {
+
+// By path and number of parts, then by the part's number.
+std::map<std::pair<std::string, uint32_t>, std::map<uint32_t, HubFile>> PartsOf(
+    absl::Span<const HubFile> files) {
   std::map<std::pair<std::string, uint32_t>, std::map<uint32_t, HubFile>>
       models;
   for (const HubFile& file : files) {
@@ -187,6 +190,39 @@ std::vector<ModelChoice> ChoicesOf(absl::Span<const HubFile> files) {
     const Part part = PartOf(file.path);
     models[{part.model, part.count}][part.number] = file;
   }
+  return models;
+}
+
+// "; of x.gguf 2 of 3 parts are missing: 00001, 00003", of each such model.
+std::string DescribeIncomplete(absl::Span<const HubFile> files) {
+  std::string text;
+  size_t named = 0;
+  for (const auto& [key, parts] : PartsOf(files)) {
+    const auto& [path, count] = key;
+    if (parts.size() == count) continue;
+    if (++named > kMostNamed) return text + "; and of others";
+    std::vector<std::string> missing;
+    for (uint32_t number = 1; number <= count; ++number) {
+      if (parts.count(number) > 0) continue;
+      if (missing.size() == kMostNamed) {
+        missing.push_back("...");
+        break;
+      }
+      missing.push_back(absl::StrFormat("%05d", number));
+    }
+    const size_t absent = count - parts.size();
+    absl::StrAppend(
+        &text, "; of ", path, ".gguf ", absent, " of ", count,
+        absent == 1 ? " parts is missing: " : " parts are missing: ",
+        absl::StrJoin(missing, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<ModelChoice> ChoicesOf(absl::Span<const HubFile> files) {
+  auto models = PartsOf(files);
   std::vector<ModelChoice> choices;
   for (auto& [key, parts] : models) {
     const auto& [path, count] = key;
@@ -246,6 +282,14 @@ absl::StatusOr<ModelChoice> Choose(absl::Span<const ModelChoice> choices,
           found, ", ", [&](std::string* out, const ModelChoice& choice) {
             absl::StrAppend(out, name.repository, ":", choice.files[0].path);
           })));
+}
+
+absl::StatusOr<ModelChoice> ChooseAmong(absl::Span<const HubFile> files,
+                                        const HubName& name) {
+  absl::StatusOr<ModelChoice> chosen = Choose(ChoicesOf(files), name);
+  if (!absl::IsNotFound(chosen.status())) return chosen;
+  return absl::NotFoundError(
+      absl::StrCat(chosen.status().message(), DescribeIncomplete(files)));
 }
 
 std::string Describe(absl::Span<const ModelChoice> choices) {

@@ -66,6 +66,11 @@ std::vector<ModelChoice> ChoicesOf(absl::Span<const HubFile> files);
 absl::StatusOr<ModelChoice> Choose(absl::Span<const ModelChoice> choices,
                                    const HubName& name);
 
+// Both of these; where there is none of that kind, the error also names split
+// models whose parts are not all there.
+absl::StatusOr<ModelChoice> ChooseAmong(absl::Span<const HubFile> files,
+                                        const HubName& name);
+
 // "Q4_K_M 2.1 GB, Q8_0 3.9 GB": for messages.
 std::string Describe(absl::Span<const ModelChoice> choices);
 

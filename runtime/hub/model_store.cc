@@ -205,7 +205,7 @@ std::vector<StoredModel> ModelStore::List() const {
 
 absl::StatusOr<StoredModel> ModelStore::Find(const HubName& name) const {
   WEFT_ASSIGN_OR_RETURN(ModelChoice model,
-                        Choose(ChoicesOf(FilesOf(name.repository)), name));
+                        ChooseAmong(FilesOf(name.repository), name));
   return Describe(name.repository, std::move(model));
 }
 

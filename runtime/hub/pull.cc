@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "runtime/hub/part_file.h"
@@ -58,13 +59,43 @@ absl::Status CheckSpace(const std::string& folder, int64_t bytes) {
                    "another folder in WEFT_CACHE"));
 }
 
+// What files begin with that are often in place of a model.
+constexpr std::pair<absl::string_view, absl::string_view> kOtherFiles[] = {
+    {"<", "a web page"},
+    {"version https://git-lfs", "a pointer of Git LFS and not the file itself"},
+    {"{", "JSON"},
+    {"PK", "a zip archive"},
+    {"", "something else"},
+};
+
+// Removes what is no GGUF file.
+absl::Status CheckMagic(const std::string& path) {
+  std::string begin(24, '\0');
+  {
+    std::ifstream file(path, std::ios::binary);
+    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<size_t>(file.gcount()));
+  }
+  if (absl::StartsWith(begin, "GGUF")) return absl::OkStatus();
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  for (const auto& [other, what] : kOtherFiles) {
+    if (!absl::StartsWith(begin, other)) continue;
+    return absl::DataLossError(
+        absl::StrCat("not a GGUF file: ", path, ": what the hub sent is ",
+                     begin.empty() ? "empty" : what,
+                     ": it was removed: choose another file or hub"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Pulled> PullOnce(Hub* hub, const ModelStore& store,
                                 const HubName& name,
                                 const PullObserver& observer) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<HubFile> files,
                         hub->ListFiles(name.repository));
   const std::vector<ModelChoice> all = ChoicesOf(files);
-  WEFT_ASSIGN_OR_RETURN(ModelChoice model, Choose(all, name));
+  WEFT_ASSIGN_OR_RETURN(ModelChoice model, ChooseAmong(files, name));
   std::vector<bool> there;
   int64_t to_come = 0;
   for (HubFile& file : model.files) {
@@ -98,6 +129,12 @@ absl::StatusOr<Pulled> PullOnce(Hub* hub, const ModelStore& store,
     const HubFile& file = model.files[i];
     const std::string path = store.PathOf(name.repository, file.path);
     if (!there[i]) {
+      if (file.sha256.empty() && observer.notice) {
+        observer.notice(
+            absl::StrCat(file.path,
+                         ": the hub gives no checksum, so that what comes is "
+                         "compared with its size alone"));
+      }
       const absl::StatusOr<std::string> sha256 =
           hub->Download(name.repository, file, path, [&](int64_t bytes) {
             if (observer.progress) {
@@ -112,6 +149,7 @@ absl::StatusOr<Pulled> PullOnce(Hub* hub, const ModelStore& store,
         }
       } else {
         WEFT_RETURN_IF_ERROR(sha256.status());
+        WEFT_RETURN_IF_ERROR(CheckMagic(path));
         WEFT_RETURN_IF_ERROR(WriteChecksum(path, *sha256));
       }
     }

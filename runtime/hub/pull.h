@@ -21,6 +21,8 @@ struct PullObserver {
       chosen = nullptr;
   // Bytes of the model that are there, of all that it has.
   std::function<void(int64_t done, int64_t total)> progress = nullptr;
+  // What people should know of the download, a line each.
+  std::function<void(const std::string& line)> notice = nullptr;
 };
 
 struct Pulled {
@@ -30,7 +32,7 @@ struct Pulled {
 
 // Fetches what the name means unless it is there as the hub has it. Errors:
 // those of the hub; kResourceExhausted: the disk has no room, told before
-// anything is fetched.
+// anything is fetched; kDataLoss: what came is no GGUF file, and was removed.
 absl::StatusOr<Pulled> Pull(Hub* hub, const ModelStore& store,
                             const HubName& name, const PullObserver& observer);
 

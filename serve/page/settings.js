@@ -44,16 +44,22 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
 }
 
-// What the model's authors suggest takes the place of what the user did not
-// choose, and is said.
-async function takeSuggested() {
+// What the server says of the chosen model, null if nothing.
+async function modelProperties() {
   const model = encodeURIComponent($('model').value);
   const response = await fetch(`/props?model=${model}`,
     { headers: requestHeaders() });
-  if (!response.ok) return;
-  const { suggested_sampling: suggested } = await response.json();
+  if (!response.ok) return null;
+  const properties = await response.json();
+  takeSuggested(properties.suggested_sampling ?? {});
+  return properties;
+}
+
+// What the model's authors suggest takes the place of what the user did not
+// choose, and is said.
+function takeSuggested(suggested) {
   const taken = [];
-  for (const [name, value] of Object.entries(suggested ?? {})) {
+  for (const [name, value] of Object.entries(suggested)) {
     if (!NUMBERS.includes(name) || readKept(name) !== null) continue;
     $(name).value = value;
     taken.push(`${name.replace('_', ' ')} ${value}`);

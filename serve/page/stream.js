@@ -1,13 +1,19 @@
 // Streams: server-sent events over fetch.
 
-// The error that an answer holds, as a sentence.
+// The error that an answer holds; `details` are its fields.
 async function errorOf(response) {
   const text = await response.text();
   try {
-    return JSON.parse(text).error.message;
+    return detailedError(JSON.parse(text).error);
   } catch {
-    return `${response.status} ${response.statusText}`;
+    return new Error(`${response.status} ${response.statusText}`);
   }
+}
+
+function detailedError(details) {
+  const error = new Error(details.message);
+  error.details = details;
+  return error;
 }
 
 // Calls `take` with each event's object until the stream ends. Throws what went
@@ -20,7 +26,7 @@ async function streamChat(body, signal, take) {
       stream_options: { include_usage: true } }),
     signal,
   });
-  if (!response.ok) throw new Error(await errorOf(response));
+  if (!response.ok) throw await errorOf(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
@@ -34,7 +40,7 @@ async function streamChat(body, signal, take) {
       const data = event.replace(/^data: /, '');
       if (data === '[DONE]') return;
       const object = JSON.parse(data);
-      if (object.error) throw new Error(object.error.message);
+      if (object.error) throw detailedError(object.error);
       take(object);
     }
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
+
 namespace weft::chat {
 namespace {
 
@@ -115,6 +117,48 @@ TEST(Conversation, WhatWasDroppedIsSaved) {
   const Json json = Json::parse(conversation.ToJson());
   EXPECT_EQ(json["messages"].size(), 8u);
   EXPECT_EQ(json["messages"][1]["content"], "question 1");
+}
+
+TEST(Conversation, WhatWasSavedCanBeLoaded) {
+  Conversation conversation;
+  conversation.SetSystem("be brief");
+  conversation.Ask("one");
+  conversation.Answer("1", "thought");
+  conversation.Ask("two");
+  const auto loaded = Conversation::FromJson(conversation.ToJson());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->ToJson(), conversation.ToJson());
+  EXPECT_EQ(loaded->turns().size(), 2u);
+  EXPECT_FALSE(loaded->turns()[1].answered);
+  EXPECT_TRUE(Conversation::FromJson(R"({"messages": []})").ok());
+}
+
+TEST(Conversation, WhatIsNoConversationIsRefused) {
+  for (const auto& [text, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", "no JSON object"},
+           {"[]", "no JSON object"},
+           {"{}", "no JSON object"},
+           {R"({"messages": {}})", "no JSON object"},
+           {R"({"messages": [)", "no JSON object"},
+           {std::string(1 << 20, '['), "no JSON object"},
+           {R"({"messages": [17]})", "message 1 has no role"},
+           {R"({"messages": [{"role": "user", "content": null}]})",
+            "message 1 has no role"},
+           {R"({"messages": [{"role": 1, "content": "x"}]})",
+            "message 1 has no role"},
+           {R"({"messages": [{"role": "assistant", "content": "x"}]})",
+            "message 1 is out of place"},
+           {R"({"messages": [{"role": "user", "content": "x"},
+                {"role": "system", "content": "x"}]})",
+            "message 2 is out of place"},
+           {R"({"messages": [{"role": "tool", "content": "x"}]})",
+            "role is 'tool'"}}) {
+    const auto loaded = Conversation::FromJson(text);
+    ASSERT_FALSE(loaded.ok()) << text.substr(0, 100);
+    EXPECT_TRUE(absl::StrContains(loaded.status().message(), why))
+        << loaded.status();
+  }
 }
 
 TEST(Conversation, MarkdownHasATitlePerMessage) {

@@ -33,6 +33,11 @@ class Control : public testing::Test {
       saved_ = absl::StrCat(path, ": ", content);
       return absl::OkStatus();
     };
+    options.read_file =
+        [this](const std::string& path) -> absl::StatusOr<std::string> {
+      if (path == "none") return absl::NotFoundError("none: no such file");
+      return file_;
+    };
     absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
         Scheduler::Create(*std::move(engine), {});
     ASSERT_TRUE(scheduler.ok()) << scheduler.status();
@@ -67,7 +72,7 @@ class Control : public testing::Test {
   }
   bool Shows(absl::string_view text) { return absl::StrContains(Seen(), text); }
 
-  std::string saved_;
+  std::string saved_, file_;
   std::unique_ptr<Chat> chat_;
   std::unique_ptr<ScreenControl> control_;
 };
@@ -172,6 +177,35 @@ TEST_F(Control, WhatTheTemplateRefusesIsShownAndForgotten) {
   WaitForAnswer();
 }
 
+TEST_F(Control, AConversationIsLoadedInPlaceOfTheOneThatIsThere) {
+  Send("hello");
+  WaitForAnswer();
+  file_ = R"({"messages": [{"role": "user", "content": "from before"},
+              {"role": "assistant", "content": "and its answer"}]})";
+  Send("/load chat.json");
+  EXPECT_TRUE(Shows("from before"));
+  EXPECT_TRUE(Shows("and its answer"));
+  EXPECT_TRUE(Shows("loaded: chat.json"));
+  EXPECT_FALSE(Shows("hello"));
+  EXPECT_EQ(chat_->conversation().turns().size(), 1u);
+  file_ = "no JSON";
+  Send("/load chat.json");
+  EXPECT_TRUE(Shows("/load: chat.json: no conversation"));
+  Send("/load none");
+  EXPECT_TRUE(Shows("none: no such file"));
+  EXPECT_EQ(chat_->conversation().turns().size(), 1u) << "nothing was done";
+}
+
+TEST_F(Control, TheSystemMessageMayBeAFile) {
+  file_ = "Be brief.\nBe kind.\n";
+  Send("/system-file system.txt");
+  EXPECT_EQ(chat_->conversation().system(), "Be brief.\nBe kind.");
+  file_ = "\n";
+  Send("/system-file system.txt");
+  EXPECT_TRUE(Shows("system.txt: is empty"));
+  EXPECT_EQ(chat_->conversation().system(), "Be brief.\nBe kind.");
+}
+
 TEST_F(Control, WaysToLeave) {
   control_->Press(Key::kText, "x");
   control_->Press(Key::kEndOfInput);
@@ -181,6 +215,20 @@ TEST_F(Control, WaysToLeave) {
   EXPECT_TRUE(control_->ended());
   EXPECT_EQ(control_->exit_code(), 0);
   control_->Press(Key::kInterrupt);
+  EXPECT_EQ(control_->exit_code(), 130);
+}
+
+TEST_F(Control, LeavingAMessageThatWasNotSentIsAskedTwice) {
+  control_->Press(Key::kText, "a draft");
+  control_->Press(Key::kInterrupt);
+  EXPECT_FALSE(control_->ended());
+  EXPECT_TRUE(Shows("Ctrl-C again leaves"));
+  EXPECT_TRUE(Shows("a draft"));
+  control_->Press(Key::kText, "!");
+  control_->Press(Key::kInterrupt);
+  EXPECT_FALSE(control_->ended()) << "another key takes it back";
+  control_->Press(Key::kInterrupt);
+  EXPECT_TRUE(control_->ended());
   EXPECT_EQ(control_->exit_code(), 130);
 }
 

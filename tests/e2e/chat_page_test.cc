@@ -96,9 +96,51 @@ TEST_F(ChatPage, IsUsedLikeAPersonWould) {
   const Server server({"--context", "512", "--model-name", "small"});
   const Proxy proxy(server,
                     "checkModel, checkSettings, checkAnswer, checkNewChat, "
-                    "checkStop, checkHostileText",
+                    "checkStop, checkRegenerate, checkEdit, checkHistory",
                     /*streams=*/true);
   ExpectChecksPass(proxy.url(), "1280,800", Until::kLoaded);
+}
+
+constexpr char kTemplate[] =
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
+    "{% endif %}{% endfor %}<|go|>";
+
+TEST_F(ChatPage, ShowsMarkdownAndFoldsReasoning) {
+  const Server server({ScriptedModel("markdown.gguf",
+                                     R"(<think>Hm, **two**.</think># Title
+
+- a
+- b
+
+```python
+print('<b>')
+```
+
+| c | d |
+|---|--:|
+| 1 | 2 |
+
+<img src=x onerror=attacked=1> <script>attacked=1</script>
+[bad](javascript:attacked=1) [good](https://example.org/))",
+                                     kTemplate)});
+  for (const char* size : {"1280,800", "390,844"}) {
+    const Proxy proxy(server, "checkMarkdown", /*streams=*/true);
+    ExpectChecksPass(proxy.url(), size, Until::kLoaded);
+  }
+}
+
+TEST_F(ChatPage, LeavesOldTurnsOutWhenTheContextIsFull) {
+  const Server server(
+      {ScriptedModel("turns.gguf", "Yes, that is what I think.", kTemplate),
+       "--context", "128"});
+  for (const bool streams : {true, false}) {
+    const Proxy proxy(
+        server,
+        streams ? "checkFullContextByExpecting" : "checkFullContextByError",
+        streams);
+    ExpectChecksPass(proxy.url(), "1280,800", Until::kLoaded);
+  }
 }
 
 TEST_F(ChatPage, OffersTheModelsOfAFolder) {

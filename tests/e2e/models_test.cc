@@ -101,7 +101,7 @@ TEST_F(Models, AreLoadedWhenTheyAreAskedFor) {
     EXPECT_EQ(unknown.json["error"]["code"], "model_not_found");
     EXPECT_TRUE(
         absl::StrContains(unknown.json["error"]["message"].get<std::string>(),
-                          "only bee, ant, cat, dog"))
+                          "only bee, ant, insect, cat, dog"))
         << unknown.text;
   }
   EXPECT_EQ(Get(server, "/v1/models/eel").status, 404);

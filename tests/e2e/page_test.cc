@@ -51,6 +51,22 @@ TEST_F(Page, WorksOnAPhone) {
       "390,844");
 }
 
+TEST_F(Page, ShowsMeasuredTimes) {
+  const std::string profile = TemporaryPath("profile.json");
+  WriteTextFile(profile, WeftOut({"profile", "", "--prompt", "16", "--generate",
+                                  "2", "--json", "--quiet"}));
+  Run(WeftOut({"dump", "", "--format", "html", "--profile", profile}),
+      "checkTimes");
+  for (const char* other : {"", "[]", R"({"phases": [{}]})",
+                            R"({"phases": [{"name": "x", "steps": 1,
+                                "nodes": [{"name": 1, "seconds": 2}]}]})"}) {
+    WriteTextFile(profile, other);
+    ExpectError(Weft({"dump", "", "--format", "html", "--profile", profile}),
+                1);
+  }
+  ExpectError(Weft({"dump", "", "--profile", profile}), 2);
+}
+
 TEST_F(Page, ShowsAPlanAndSomeLayers) {
   const std::string plan = TemporaryPath("model.weft");
   WeftOut({"compile", "models/austen-Q8_0.gguf", "-o", plan, "--quiet"});
@@ -61,6 +77,7 @@ TEST_F(Page, ShowsAPlanAndSomeLayers) {
       "  equal('blocks', [...blocksOf(state.point)].join(), '1,2');"
       "  check('the rest is counted', state.point.total > "
       "state.point.nodes.length);"
+      "  openAll(blocksOf(state.point));"
       "  check('what comes from elsewhere', layout.items.some((item) => "
       "item.kind === 'source' && itemText(item).includes('not shown')));"
       "}, checkBlocks, checkKeyboard, checkDrawing, checkLayouts");

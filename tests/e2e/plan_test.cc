@@ -141,6 +141,40 @@ TEST(Kernels, AreToldWithReasonsAndCosts) {
 
 // A signal while weights are written: gone with the code of the contract, and
 // neither the plan nor a part of it is there.
+TEST(Compile, PlansAreCompared) {
+  const std::string one = TemporaryPath("one.weft"),
+                    two = TemporaryPath("two.weft");
+  const std::string model = "models/austen-Q8_0.gguf";
+  WeftOut({"compile", model, "-o", one, "--quiet", "--context", "128"});
+  EXPECT_EQ(WeftOut({"dump", one, "--diff-plan", one}), "");
+  WeftOut({"compile", model, "-o", two, "--quiet", "--context", "256",
+           "--disable-pass", "fuse-attention"});
+  const RunResult result =
+      Weft({"dump", one, "--diff-plan", two, "--bucket", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "");
+  for (const std::string& part :
+       {std::string("\n-context 128\n+context 256\n"),
+        std::string("\n+disabled passes fuse-attention\n"),
+        "--- " + one + ": passes\n+++ " + two + ": passes\n",
+        std::string("-1 tokens: attention_"), std::string(" = softmax("),
+        std::string(": graph of 1 token\n")}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << result.out;
+  }
+  // What is the same is not told.
+  for (const char* part : {": model", ": tensors", ": weights", "8 tokens"}) {
+    EXPECT_EQ(result.out.find(part), std::string::npos) << part << result.out;
+  }
+  EXPECT_EQ(Weft({"dump", one, "--diff-plan", two, "--layers", "0"}).exit_code,
+            1);
+  ExpectError(Weft({"dump", one, "--diff-plan", model}), 2);
+  ExpectError(Weft({"dump", model, "--diff-plan", one}), 2);
+  ExpectError(Weft({"dump", "--diff-plan", one}), 2);
+  ExpectError(Weft({"dump", one, "--diff-plan", two, "--format", "json"}), 2);
+  ExpectError(Weft({"dump", one, "--diff-plan", two, "--bucket", "3"}), 2);
+  ExpectError(Weft({"dump", one, "--diff-plan", "nosuch.weft"}), 1);
+}
+
 TEST(Compile, InterruptedLeavesNothing) {
   const std::string shape = TemporaryPath("large.json");
   WriteTextFile(shape, R"({"embedding_length": 2048, "block_count": 8,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -152,6 +153,48 @@ TEST_F(PullTest, FilesComeBeforeNames) {
   EXPECT_TRUE(hub_.requests().empty());
 }
 
+TEST_F(PullTest, WhatIsNoModelIsNotKept) {
+  for (const auto& [content, what] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"<!DOCTYPE html><title>Sign in</title>", "a web page"},
+           {"version https://git-lfs.github.com/spec/v1\n", "Git LFS"},
+           {"{\"error\": 1}", "JSON"},
+           {"GGU", "something else"}}) {
+    hub_.Add("tests/other", "x-Q8_0.gguf", content);
+    const RunResult result = Weft({"pull", "tests/other"}, options_);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_TRUE(absl::StrContains(result.err, "not a GGUF file")) << result.err;
+    EXPECT_TRUE(absl::StrContains(result.err, what)) << result.err;
+    EXPECT_TRUE(Files().empty());
+  }
+}
+
+TEST_F(PullTest, MissingPartsAreNamed) {
+  hub_.Add("tests/parts", "m-Q8_0-00002-of-00003.gguf", model_);
+  const RunResult result = Weft({"pull", "tests/parts"}, options_);
+  ExpectError(result, 1);
+  EXPECT_TRUE(absl::StrContains(
+      result.err, "of m-Q8_0.gguf 2 of 3 parts are missing: 00001, 00003"))
+      << result.err;
+}
+
+TEST_F(PullTest, CompletionKnowsWhatWasPulled) {
+  WeftOut({"pull", kName, "--quiet"}, options_);
+  const std::string script = TemporaryPath("complete.sh");
+  WriteTextFile(script, WeftOut({"completion", "bash"}) + R"(
+weft() { cli/weft "$@"; }
+COMP_WORDS=(weft chat tests/t) COMP_CWORD=2
+_weft
+printf '%s\n' "${COMPREPLY[@]}"
+)");
+  const std::string out = TemporaryPath("completed.txt");
+  ASSERT_EQ(std::system(absl::StrCat("WEFT_CACHE=", cache_, " bash ", script,
+                                     " > ", out)
+                            .c_str()),
+            0);
+  EXPECT_EQ(ReadFile(out), absl::StrCat(kName, ":Q4_K_M\n"));
+}
+
 TEST_F(PullTest, ErrorsAreOneLine) {
   ExpectError(Weft({"pull"}, options_), 2);
   ExpectError(Weft({"pull", "no-name"}, options_), 2);
@@ -292,7 +335,7 @@ TEST_F(KeptPlanTest, OnlyModelsOfTheCacheGetOne) {
 }
 
 TEST_F(PullTest, AnInterruptedPullGoesOn) {
-  const std::string content = std::string(4 << 20, 'x');
+  const std::string content = "GGUF" + std::string(4 << 20, 'x');
   hub_.Add("tests/large", "x-Q8_0.gguf", content);
   std::atomic<bool> begun{false}, interrupted{false};
   hub_.SetIntercept(

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "tests/e2e/weft.h"
 
@@ -26,9 +29,96 @@ TEST(Usage, TheVersionSaysWhatRunsHere) {
   const nlohmann::json doctor = WeftJson({"doctor", "--json"});
   EXPECT_EQ(doctor["weft"].get<std::string>() + "\n", line);
   EXPECT_NE(line.find(doctor["kernels"].get<std::string>()), std::string::npos);
-  for (const char* limit : {"float32", "memory read"}) {
+  for (const char* limit : {"float32", "memory_read"}) {
     EXPECT_GT(doctor[limit].get<double>(), 0) << limit;
   }
+}
+
+// The words of a command line as a shell has them.
+std::vector<std::string> Words(const std::string& line) {
+  std::vector<std::string> words;
+  bool inside = false, quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (c != '"') words.back() += c;
+  }
+  return words;
+}
+
+TEST(Usage, EveryCommandHasExamplesThatItTakes) {
+  const std::string all = WeftOut({"completion", "fish"});
+  const std::string marker = "__fish_use_subcommand -a ";
+  int commands = 0;
+  for (size_t at = 0; (at = all.find(marker, at)) != std::string::npos;) {
+    at += marker.size();
+    const std::string command = all.substr(at, all.find(' ', at) - at);
+    ++commands;
+    const std::string help = WeftOut({command, "--help"});
+    const std::string begin = "\n  weft " + command;
+    size_t example = help.find("Examples:");
+    ASSERT_NE(example, std::string::npos) << command;
+    int examples = 0;
+    while ((example = help.find(begin, example)) != std::string::npos) {
+      ++examples;
+      example += 3;
+      std::vector<std::string> words =
+          Words(help.substr(example, help.find('\n', example) - example));
+      words.erase(words.begin());  // "weft"
+      words.push_back("--no-such-flag");
+      const RunResult result = Weft(words);
+      // All that is wrong with it.
+      EXPECT_EQ(result.err,
+                "weft: The following argument was not expected: "
+                "--no-such-flag: see weft " +
+                    command + " --help\n");
+      EXPECT_EQ(result.exit_code, 2);
+    }
+    EXPECT_GT(examples, 0) << help;
+  }
+  EXPECT_GT(commands, 20);
+}
+
+TEST(Usage, ErrorsNameWhatWasAskedFor) {
+  EXPECT_NE(Weft({"dump", "", "--stop-after", "nosuch"})
+                .err.find("--after (--stop-after)"),
+            std::string::npos);
+  const RunResult size = Weft({"serve", "", "--cache-size", "8GB"});
+  ExpectError(size, 2);
+  EXPECT_NE(size.err.find("--cache-dir"), std::string::npos) << size.err;
+}
+
+TEST(Usage, ALargerContextIsAdvisedWhereThereIsOne) {
+  std::string prompt;
+  for (int i = 0; i < 200; ++i) prompt += "It is a truth. ";
+  for (const auto& [context, advised] :
+       std::vector<std::pair<std::string, bool>>{{"256", true},
+                                                 {"512", false}}) {
+    const RunResult result =
+        Weft({"run", "", "-p", prompt, "--context", context});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.err.find("prompt is too long"), std::string::npos)
+        << result.err;
+    EXPECT_EQ(result.err.find("larger context") != std::string::npos, advised)
+        << result.err;
+  }
+}
+
+TEST(Usage, AnEmptyInputIsNoPrompt) {
+  const std::string empty = TemporaryPath("empty.txt");
+  WriteTextFile(empty, "");
+  const std::string out = TemporaryPath("err.txt");
+  const int code =
+      std::system(("cli/weft run -n 1 < " + empty + " 2> " + out).c_str());
+  EXPECT_EQ(WEXITSTATUS(code), 2);
+  EXPECT_NE(ReadFile(out).find("standard input is empty"), std::string::npos)
+      << ReadFile(out);
 }
 
 // What is written for shells and man names every command and flag.

@@ -85,13 +85,16 @@ RunResult Weft(const std::vector<std::string>& arguments,
     EXPECT_GE(file, 0) << options.output_file;
   }
   if (options.terminal) MakeTerminal(&out);
+  // Not an empty pipe, which would be an input.
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGPIPE, SIG_DFL);
-    Child(arguments, options, in.ends[0], file >= 0 ? file : out.ends[1],
-          err.ends[1]);
+    Child(arguments, options, options.input.empty() ? nothing : in.ends[0],
+          file >= 0 ? file : out.ends[1], err.ends[1]);
   }
   if (file >= 0) close(file);
+  close(nothing);
   in.CloseRead();
   out.CloseWrite();
   err.CloseWrite();

@@ -43,11 +43,20 @@ const itemText = (item) => item.lines.map(([text]) => text).join(' ');
 function checkSlider() {
   const last = Number($('point').max);
   check('a point for each pass', last >= 15, last);
+  check('all of it is in the window', graphView.x >= 0 && graphView.y >= 0 &&
+    graphView.x + layout.w * graphView.scale <= graphView.surface.width &&
+    graphView.y + layout.h * graphView.scale <= graphView.surface.height);
   equal('starts at the end', $('point').value, String(last));
   check('says the pass', /^after plan-buffers · \d+ nodes/
     .test($('point-label').textContent), $('point-label').textContent);
   enter('point', '0');
   const first = state.point.nodes;
+  enter('passes', '3');
+  equal('a pass by its name', state.point.label,
+    $('passes').selectedOptions[0].textContent);
+  equal('the slider follows', $('point').value, '3');
+  enter('point', '0');
+  equal('the list follows', $('passes').value, '0');
   equal('the first graph', $('point-label').textContent,
     'as loaded · ' + first.length + ' nodes');
   check('is the textbook', first.some((n) => n.op === 'softmax') &&
@@ -147,12 +156,27 @@ function checkDetails() {
   const title = other.textContent;
   other.click();
   equal('a link leads on', nodeTitle(state.node), title);
-  const withRefusals = state.point.nodes.find((n) => n.refused.length > 0);
-  if (withRefusals) {
-    selectNode(withRefusals);
-    check('refused kernels are told', detailsText()
-      .includes(withRefusals.refused[0][1]), detailsText());
-  }
+  equal('a family', kernelFamily('matmul_q8_0_3x16_avx512vnni'), 'matmul_q8_0');
+  const refused = [['matmul_q8_0_1x2_isa', 'is close'],
+    ['matmul_q4_0_1x2_isa', 'is of another type']];
+  const told = nodeDetails(state.point,
+    {...node, refused, kernel: 'matmul_q8_0_3x16_isa'}, selectNode)
+    .map((part) => part.textContent).join();
+  check('close kernels are told', told.includes('is close'), told);
+  check('others are not', !told.includes('of another type'), told);
+}
+
+// The page has the times of a profile of the same model.
+function checkTimes() {
+  equal('both phases', program.times.map((phase) => phase.label).join(),
+    'prefill,decode');
+  const text = detailsText();
+  check('the slowest are told', text.includes('Slowest, decode'), text);
+  const node = state.point.nodes.find((n) => n.name.endsWith('attn_qkv'));
+  selectNode(node);
+  check('a node has its times', /decode[\d.]+ [um]?s, [\d.]+% of a step/
+    .test(detailsText()), detailsText());
+  selectItem(null);
 }
 
 function checkKeyboard() {

@@ -25,13 +25,14 @@ namespace fs = std::filesystem;
 constexpr char kRepository[] = "owner/name";
 constexpr char kFile[] = "x-Q4_K_M.gguf";
 
+// Of a model: what begins otherwise is not kept.
 std::string RandomBytes(size_t size, unsigned seed) {
   std::string bytes(size, '\0');
   for (char& c : bytes) {
     seed = seed * 1664525 + 1013904223;
     c = static_cast<char>(seed >> 24);
   }
-  return bytes;
+  return bytes.replace(0, 4, "GGUF");
 }
 
 std::string ReadAll(const std::string& path) {
@@ -66,6 +67,7 @@ class HubTest : public testing::Test {
     absl::StatusOr<std::unique_ptr<Hub>> hub = Hub::Create(options_);
     if (!hub.ok()) return hub.status();
     PullObserver observer;
+    observer.notice = options_.notice;
     observer.progress = [this](int64_t done, int64_t total) {
       EXPECT_LE(done, total);
       first_progress_ = first_progress_ < 0 ? done : first_progress_;
@@ -465,6 +467,27 @@ TEST_F(HubTest, AFileThatTheDiskCannotHoldIsNotBegun) {
   for (const FakeRequest& request : fake_.requests()) {
     EXPECT_FALSE(IsContent(request));
   }
+}
+
+TEST_F(HubTest, AHubWithoutChecksumsIsTold) {
+  fake_.SetShortLists(true);
+  fake_.SetIntercept(
+      [this](const FakeRequest& request) -> std::optional<FakeAnswer> {
+        if (absl::StrContains(request.path, "/api/")) return std::nullopt;
+        FakeAnswer answer = FakeHub::Content(request, content_);
+        answer.headers[0] = "ETag: \"1\"";
+        return answer;
+      });
+  ExpectPulled(kRepository, content_);
+  EXPECT_TRUE(absl::StrContains(notices_, "the hub gives no checksum"))
+      << notices_;
+}
+
+TEST_F(HubTest, WhatIsNoModelIsRemoved) {
+  fake_.Add(kRepository, kFile, "<html>" + content_);
+  EXPECT_TRUE(
+      absl::StrContains(ExpectRefused(kRepository, absl::StatusCode::kDataLoss),
+                        "what the hub sent is a web page"));
 }
 
 TEST_F(HubTest, SplitModelsComeWithAllParts) {
