@@ -52,6 +52,7 @@ struct CompileFlags {
   bool huge_pages = false;
   bool copy_model = false;
   std::string pre;
+  std::vector<std::string> lora;  // FILE or FILE=SCALE
   std::string affinity;
   bool force = false;
   std::vector<const CLI::Option*> compile_time;  // what a plan file fixes

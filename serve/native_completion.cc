@@ -39,6 +39,7 @@ constexpr FieldName kNames[] = {
     {"return_progress", "return_progress"},
     {"n_probs", "logprobs"},
     {"id_slot", "id_slot"},
+    {"lora", "lora"},
 };
 
 // What would change the answer and is not there, and what changes nothing.
