@@ -34,10 +34,9 @@ absl::Status WantText(const GgufFile& file, absl::string_view key,
                       absl::string_view want) {
   WEFT_ASSIGN_OR_RETURN(const auto found, file.OptionalString(key));
   if (found.value_or("") == want) return absl::OkStatus();
-  return Bad(file.path(),
-             absl::StrCat("its ", key, " is ",
-                          QuoteForMessage(found.value_or("")), ", expected '",
-                          want, "'"));
+  return Bad(file.path(), absl::StrCat("its ", key, " is ",
+                                       QuoteForMessage(found.value_or("")),
+                                       ", expected '", want, "'"));
 }
 
 // As if the dimensions that a tensor does not have were 1.
@@ -97,17 +96,17 @@ absl::StatusOr<LoraAdapter::Pair> ReadPair(const std::string& name,
   pair.rank = DimOf(b, 0);
   pair.parts = DimOf(a, 2);
   const int64_t rank_of_a = DimOf(a, table ? 0 : 1);
-  if (rank_of_a != pair.rank || DimOf(b, 2) != pair.parts ||
-      DimOf(a, 3) != 1 || DimOf(b, 3) != 1 || (table && pair.parts != 1)) {
-    return Bad(path, absl::StrCat("tensor ", QuoteForMessage(name),
-                                  ": lora_a is ", a.ShapeText(),
-                                  " and lora_b ", b.ShapeText(),
-                                  ", which do not fit each other"));
+  if (rank_of_a != pair.rank || DimOf(b, 2) != pair.parts || DimOf(a, 3) != 1 ||
+      DimOf(b, 3) != 1 || (table && pair.parts != 1)) {
+    return Bad(path,
+               absl::StrCat("tensor ", QuoteForMessage(name), ": lora_a is ",
+                            a.ShapeText(), " and lora_b ", b.ShapeText(),
+                            ", which do not fit each other"));
   }
   if (pair.rank > kMostRanks) {
-    return Bad(path, absl::StrCat("tensor ", QuoteForMessage(name),
-                                  ": its rank is ", pair.rank, ", above ",
-                                  kMostRanks));
+    return Bad(path,
+               absl::StrCat("tensor ", QuoteForMessage(name), ": its rank is ",
+                            pair.rank, ", above ", kMostRanks));
   }
   pair.inputs = table ? DimOf(b, 1) : DimOf(a, 0);
   pair.outputs = table ? DimOf(a, 1) : DimOf(b, 1);
@@ -120,14 +119,13 @@ absl::StatusOr<LoraAdapter::Pair> ReadPair(const std::string& name,
     pair.a = std::move(first);
     pair.b = Transposed(second, pair.parts, pair.outputs, pair.rank);
   }
-  const double factor =
-      alpha == 0 ? 1 : alpha / static_cast<double>(pair.rank);
+  const double factor = alpha == 0 ? 1 : alpha / static_cast<double>(pair.rank);
   for (float& number : pair.b) {
     number = static_cast<float>(number * factor);
     if (std::isfinite(number)) continue;
-    return Bad(path, absl::StrCat("tensor ", QuoteForMessage(name),
-                                  ": with alpha ", alpha,
-                                  " its numbers are not finite"));
+    return Bad(path,
+               absl::StrCat("tensor ", QuoteForMessage(name), ": with alpha ",
+                            alpha, " its numbers are not finite"));
   }
   return pair;
 }
@@ -146,10 +144,10 @@ std::vector<int64_t> WithoutTrailingOnes(std::vector<int64_t> dims) {
 
 absl::Status OnlyMerged(const LoraAdapter& adapter, const std::string& tensor,
                         absl::string_view why) {
-  return absl::UnimplementedError(absl::StrCat(
-      "cannot apply adapter while running: ", adapter.path(), ": tensor ",
-      QuoteForMessage(tensor), " ", why,
-      ": merge it (weft compile --lora FILE --merge-lora)"));
+  return absl::UnimplementedError(
+      absl::StrCat("cannot apply adapter while running: ", adapter.path(),
+                   ": tensor ", QuoteForMessage(tensor), " ", why,
+                   ": merge it (weft compile --lora FILE --merge-lora)"));
 }
 
 // A product's scale is behind it, where an adapter would be scaled too.
@@ -237,12 +235,13 @@ absl::StatusOr<std::vector<uint8_t>> Merged(const GgufTensor& tensor,
       }
     }
     for (int64_t k = 0; k < inputs; ++k) row[k] = static_cast<float>(sum[k]);
-    const absl::Status status = QuantizeRow(tensor.type, row.data(), at, inputs);
+    const absl::Status status =
+        QuantizeRow(tensor.type, row.data(), at, inputs);
     if (status.ok()) continue;
-    return absl::Status(
-        status.code(), absl::StrCat("cannot merge adapter: tensor ",
-                                    QuoteForMessage(tensor.name), ": row ", n,
-                                    ": ", status.message()));
+    return absl::Status(status.code(),
+                        absl::StrCat("cannot merge adapter: tensor ",
+                                     QuoteForMessage(tensor.name), ": row ", n,
+                                     ": ", status.message()));
   }
   return bytes;
 }
@@ -395,9 +394,9 @@ absl::Status MergeAdapters(absl::Span<const AdapterChoice> adapters,
   for (const AdapterChoice& choice : adapters) {
     WEFT_RETURN_IF_ERROR(choice.adapter->CheckFits(*model));
     for (const LoraAdapter::Pair& pair : choice.adapter->pairs()) {
-      WEFT_RETURN_IF_ERROR(CheckNoScale(
-          *choice.adapter, *model,
-          std::string(absl::StripSuffix(pair.tensor, ".weight"))));
+      WEFT_RETURN_IF_ERROR(
+          CheckNoScale(*choice.adapter, *model,
+                       std::string(absl::StripSuffix(pair.tensor, ".weight"))));
       // A row without it keeps its bytes.
       if (choice.scale == 0) continue;
       tensors[pair.tensor].push_back({&pair, choice.scale});

@@ -16,9 +16,9 @@ namespace {
 
 using Types = std::vector<ValueType>;
 
-constexpr OperandSchema kOperands[] = {
-    RowsOperand("y"), RowsOperand("x"), WeightOperand("a"), WeightOperand("b"),
-    RowsOperand("scales")};
+constexpr OperandSchema kOperands[] = {RowsOperand("y"), RowsOperand("x"),
+                                       WeightOperand("a"), WeightOperand("b"),
+                                       RowsOperand("scales")};
 
 constexpr AttributeSchema kAttributes[] = {Field<&LoraAddAttributes::ranks>(
     "ranks", "rows of a and b of each adapter, \"8,0,16\"")};
@@ -29,10 +29,10 @@ absl::Status WantRows(const Graph& graph, const Node& node, int i, int64_t rows,
   const ValueType& type = OperandType(graph, node, i);
   const ValueType want = FloatType({Dim::Number(rows), columns});
   if (type == want) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "lora_add ", kOperands[i].name, " is ", type.ToString(), ", want ",
-      want.ToString(), " for ranks=\"",
-      node.attributes.As<LoraAddAttributes>().ranks, "\""));
+  return absl::InvalidArgumentError(
+      absl::StrCat("lora_add ", kOperands[i].name, " is ", type.ToString(),
+                   ", want ", want.ToString(), " for ranks=\"",
+                   node.attributes.As<LoraAddAttributes>().ranks, "\""));
 }
 
 absl::StatusOr<Types> InferLoraAdd(const Graph& graph, const Node& node) {
@@ -47,8 +47,7 @@ absl::StatusOr<Types> InferLoraAdd(const Graph& graph, const Node& node) {
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<int64_t> ranks,
       ParseLoraRanks(node.attributes.As<LoraAddAttributes>().ranks));
-  const int64_t all =
-      std::accumulate(ranks.begin(), ranks.end(), int64_t{0});
+  const int64_t all = std::accumulate(ranks.begin(), ranks.end(), int64_t{0});
   const Shape& y = OperandType(graph, node, 0).shape;
   const Shape& x = OperandType(graph, node, 1).shape;
   const ValueType& scales = OperandType(graph, node, 4);

@@ -9,12 +9,12 @@
 //   %5 = matmul(%3, $q)
 //   %4 = lora_add(%5, %3, %a, %b, %scales) ranks="8,0,16"
 //
-// It runs before all that rewrite products, so that these and their operands are
-// what the loader wrote: later passes round the operand for the product, but not for the
-// adapter, and join products whose results go through adapters. A product for
-// the wanted rows alone (of logits) gets those rows of the scales. One with some
-// rows of a weight (slice_rows) gets those columns of each B. A row whose scales
-// are all 0 keeps its bits.
+// It runs before all that rewrite products, so that these and their operands
+// are what the loader wrote: later passes round the operand for the product,
+// but not for the adapter, and join products whose results go through adapters.
+// A product for the wanted rows alone (of logits) gets those rows of the
+// scales. One with some rows of a weight (slice_rows) gets those columns of
+// each B. A row whose scales are all 0 keeps its bits.
 #include <map>
 #include <memory>
 #include <string>
@@ -135,9 +135,9 @@ absl::Status AddAdapters(Graph& graph, const PassOptions&) {
         Joined(graph, id, attached.a, absl::StrCat(weight, ".lora_a"));
     const ValueId b =
         Joined(graph, id, attached.b, absl::StrCat(weight, ".lora_b"));
-    const ValueId y =
-        InsertBefore(graph, id, Node(kMatmulOp, product.inputs,
-                                     product.attributes, product.name));
+    const ValueId y = InsertBefore(
+        graph, id,
+        Node(kMatmulOp, product.inputs, product.attributes, product.name));
     Node& sum = graph.node(id);
     sum.inputs = {y, product.inputs[0], a, b, own_scales};
     sum.Become(kLoraAddOp, LoraAddAttributes{LoraRanksText(attached.ranks)});

@@ -1,5 +1,6 @@
-// GET and POST /lora-adapters, as llama.cpp's server has them: the adapters that
-// a model was loaded with, and how much of each requests have that do not say
+// GET and POST /lora-adapters, as llama.cpp's server has them: the adapters
+// that a model was loaded with, and how much of each requests have that do not
+// say
 // (`lora`). What is not in a posted list has 0.
 #pragma once
 

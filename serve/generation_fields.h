@@ -16,8 +16,8 @@ namespace weft {
 void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
                           GenerationFields* generation);
 
-// A list of {"id", "scale"}, which is the value at `path`. Errors: it is none, a
-// number twice.
+// A list of {"id", "scale"}, which is the value at `path`. Errors: it is none,
+// a number twice.
 absl::Status ReadAdapterScales(const nlohmann::ordered_json& list,
                                const std::string& path,
                                std::vector<std::pair<int64_t, float>>* scales);

@@ -273,8 +273,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     size = std::min({size, total - next, bucket.bounds.tokens});
     if (size == 0) break;
     const absl::Span<const int32_t> part = tokens.subspan(next, size);
-    StepInputs inputs =
-        TokenInputs(part, static_cast<int32_t>(next), scales);
+    StepInputs inputs = TokenInputs(part, static_cast<int32_t>(next), scales);
     next += size;
     WEFT_RETURN_IF_ERROR(cache->Reserve(0, next));
     std::vector<float> logits(size * plan.model.output_columns());
@@ -286,10 +285,10 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     for (int64_t t = 0; t < size; ++t) {
       row_scales.insert(row_scales.end(), scales.begin(), scales.end());
     }
-    absl::Status s = executor->Run(
-        {part, numbers(StandardInput::kPositions),
-         numbers(StandardInput::kSequence), numbers(StandardInput::kOutputRows),
-         logits.data(), row_scales});
+    absl::Status s = executor->Run({part, numbers(StandardInput::kPositions),
+                                    numbers(StandardInput::kSequence),
+                                    numbers(StandardInput::kOutputRows),
+                                    logits.data(), row_scales});
     if (!s.ok()) return s;
     ++check.steps;
   }

@@ -91,9 +91,10 @@ class Executor {
   // these rows follow one another, position by position, from 0 or from where
   // the slot's states are (KvCache::position). Errors: more tokens than the
   // plan takes, ids, positions, slots or rows out of range, rows that do not
-  // follow on, scales that are too few or not finite; then nothing has run. The first step that reads a weight
-  // compares its checksum, if the plan has one: an error then ends the step in
-  // its middle, and every later one that reads the weight. Not thread-safe.
+  // follow on, scales that are too few or not finite; then nothing has run. The
+  // first step that reads a weight compares its checksum, if the plan has one:
+  // an error then ends the step in its middle, and every later one that reads
+  // the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
   // For tokens that are only tried: from now on Truncate takes the states by

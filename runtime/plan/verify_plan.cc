@@ -328,8 +328,8 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
                                 " tokens for a model of ", vocabulary));
   }
   for (const Graph& graph : plan.buckets) {
-    WEFT_RETURN_IF_ERROR(CheckInputs(
-        graph, static_cast<int64_t>(plan.model.adapters.size())));
+    WEFT_RETURN_IF_ERROR(
+        CheckInputs(graph, static_cast<int64_t>(plan.model.adapters.size())));
     WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model));
     WEFT_RETURN_IF_ERROR(CheckIndices(graph, vocabulary));
   }

@@ -32,8 +32,9 @@ class Adapters : public testing::Test {
 
   // What the command line writes with these flags.
   static json Tokens(std::vector<std::string> flags) {
-    std::vector<std::string> arguments = {"run", "-p", "It is a truth", "-n",
-                                          "12", "--temperature", "0", "--json"};
+    std::vector<std::string> arguments = {"run", "-p",    "It is a truth",
+                                          "-n",  "12",    "--temperature",
+                                          "0",   "--json"};
     arguments.insert(arguments.begin() + 1, flags.begin(), flags.end());
     return WeftJson(arguments)["tokens"];
   }
@@ -69,14 +70,13 @@ TEST_F(Adapters, ClientsChooseThemForEachRequest) {
   EXPECT_NE(base, first);
   EXPECT_NE(first, both);
   {
-    Server server({"--lora", *first_, "--lora", *second_ + "=0", "--slots",
-                   "2", "--log-requests", log});
+    Server server({"--lora", *first_, "--lora", *second_ + "=0", "--slots", "2",
+                   "--log-requests", log});
     const json list = Get(server, "/lora-adapters").json;
     ASSERT_EQ(list.size(), 2u);
-    EXPECT_EQ(list[0], (json{{"id", 0},
-                             {"path", *first_},
-                             {"rank", 4},
-                             {"scale", 1.0}}));
+    EXPECT_EQ(
+        list[0],
+        (json{{"id", 0}, {"path", *first_}, {"rank", 4}, {"scale", 1.0}}));
     EXPECT_EQ(list[1]["scale"], 0.0);
 
     const json one = {{{"id", 0}, {"scale", 1}}};
@@ -103,12 +103,12 @@ TEST_F(Adapters, ClientsChooseThemForEachRequest) {
     // Chat and OpenAI's completions have the field, too.
     for (const char* route : {"/v1/completions", "/v1/chat/completions"}) {
       const auto ask = [&](const json& lora) {
-        const json body = {{"prompt", "It is a truth"},
-                           {"messages", {{{"role", "user"},
-                                          {"content", "It is a truth"}}}},
-                           {"max_tokens", 12},
-                           {"temperature", 0},
-                           {"lora", lora}};
+        const json body = {
+            {"prompt", "It is a truth"},
+            {"messages", {{{"role", "user"}, {"content", "It is a truth"}}}},
+            {"max_tokens", 12},
+            {"temperature", 0},
+            {"lora", lora}};
         return Post(server, route, body.dump());
       };
       EXPECT_NE(ask(one).json["choices"], ask(json::array()).json["choices"]);
@@ -140,17 +140,17 @@ TEST_F(Adapters, ClientsChooseThemForEachRequest) {
 TEST_F(Adapters, OfAModelWithoutAreRefused) {
   Server server({});
   EXPECT_EQ(Get(server, "/lora-adapters").json, json::array());
-  EXPECT_EQ(
-      Post(server, "/completion",
-           Body({{"lora", {{{"id", 0}, {"scale", 1}}}}}).dump())
-          .status,
-      400);
+  EXPECT_EQ(Post(server, "/completion",
+                 Body({{"lora", {{{"id", 0}, {"scale", 1}}}}}).dump())
+                .status,
+            400);
   EXPECT_EQ(Asked(server, {{"lora", json::array()}}), Tokens({}));
 }
 
 TEST_F(Adapters, PlansHaveThemBesideOrMerged) {
   const std::string plan = TemporaryPath("beside.weft");
-  WeftOut({"compile", "models/austen-Q8_0.gguf", "--lora", *first_, "-o", plan});
+  WeftOut(
+      {"compile", "models/austen-Q8_0.gguf", "--lora", *first_, "-o", plan});
   EXPECT_EQ(Tokens({plan}), Tokens({"--lora", *first_}));
   const json inspected = WeftJson({"inspect", plan, "--json"});
   EXPECT_EQ(inspected["model"]["adapters"][0]["rank"], 4);

@@ -122,8 +122,7 @@ std::vector<std::vector<float>> Together(
         ids.push_back(texts[i][at]);
         positions.push_back(static_cast<int32_t>(at));
         slots.push_back(i);
-        row_scales.insert(row_scales.end(), scales[i].begin(),
-                          scales[i].end());
+        row_scales.insert(row_scales.end(), scales[i].begin(), scales[i].end());
       }
       EXPECT_TRUE((*engine)->cache().Reserve(i, end).ok());
     }
@@ -160,8 +159,8 @@ TEST(Adapters, RowsOfOneStepHaveTheBitsOfTheirOwnAlone) {
         if (scales[i][k] == 0) continue;
         own.push_back({adapters[k].adapter, scales[i][k]});
       }
-      EXPECT_TRUE(SameBits(Logits(path, OptionsWith(own), texts[i], 512),
-                           together[i]))
+      EXPECT_TRUE(
+          SameBits(Logits(path, OptionsWith(own), texts[i], 512), together[i]))
           << path << " sequence " << i;
     }
   }
@@ -242,11 +241,10 @@ TEST(Adapters, PlansKeepThem) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_FALSE(plan->source.has_value());
   const std::string path = ::testing::TempDir() + "/adapted.weft";
-  EXPECT_THAT(
-      std::string(
-          SaveModelReference(*plan, file, kTinyModel, options.model, path)
-              .message()),
-      HasSubstr("choose packed weights"));
+  EXPECT_THAT(std::string(SaveModelReference(*plan, file, kTinyModel,
+                                             options.model, path)
+                              .message()),
+              HasSubstr("choose packed weights"));
   const auto threads = ThreadPool::Create(2);
   ASSERT_TRUE(threads.ok()) << threads.status();
   ASSERT_TRUE(SaveModelPlan(*plan, file, path, **threads).ok());

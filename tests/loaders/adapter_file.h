@@ -25,16 +25,16 @@ struct AdapterFile {
   uint32_t seed = 1;
   DType type = DType::kF32;
   // Ends of the names of matrices that it adapts; all others it leaves alone.
-  std::vector<std::string> tensors = {
-      "attn_q.weight",   "attn_k.weight",   "attn_v.weight",
-      "attn_output.weight", "ffn_gate.weight", "ffn_up.weight",
-      "ffn_down.weight", "output.weight"};
+  std::vector<std::string> tensors = {"attn_q.weight",   "attn_k.weight",
+                                      "attn_v.weight",   "attn_output.weight",
+                                      "ffn_gate.weight", "ffn_up.weight",
+                                      "ffn_down.weight", "output.weight"};
 };
 
 // Adds the tensor with numbers of this root mean square.
 inline void AddRandomTensor(GgufWriter* writer, const std::string& name,
-                            DType type, std::vector<int64_t> dims,
-                            double size, std::mt19937* random) {
+                            DType type, std::vector<int64_t> dims, double size,
+                            std::mt19937* random) {
   std::normal_distribution<float> normal(0, static_cast<float>(size));
   int64_t elements = 1;
   for (int64_t dim : dims) elements *= dim;

@@ -32,13 +32,12 @@ GgufWriter Writer(const std::vector<Tensor>& tensors) {
   GgufWriter writer;
   SetAdapterKeys(&writer, "llama", 6);
   for (const Tensor& tensor : tensors) {
-    writer.AddTensor(
-        tensor.name, DType::kF32, tensor.dims,
-        [numbers = tensor.numbers](const GgufWriter::Sink& sink) {
-          return sink(absl::MakeConstSpan(
-              reinterpret_cast<const uint8_t*>(numbers.data()),
-              numbers.size() * sizeof(float)));
-        });
+    writer.AddTensor(tensor.name, DType::kF32, tensor.dims,
+                     [numbers = tensor.numbers](const GgufWriter::Sink& sink) {
+                       return sink(absl::MakeConstSpan(
+                           reinterpret_cast<const uint8_t*>(numbers.data()),
+                           numbers.size() * sizeof(float)));
+                     });
   }
   return writer;
 }
@@ -159,8 +158,8 @@ TEST(LoraAdapter, AFileThatEndsEarlyIsRefused) {
 
 GgufWriter ModelWriter(const std::vector<Tensor>& tensors) {
   GgufWriter writer = Writer(tensors);
-  for (const char* key : {"general.type", "adapter.type",
-                          "adapter.lora.alpha"}) {
+  for (const char* key :
+       {"general.type", "adapter.type", "adapter.lora.alpha"}) {
     writer.Remove(key);
   }
   return writer;

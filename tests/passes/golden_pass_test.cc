@@ -88,7 +88,8 @@ const PassEntry* FindPass(absl::string_view name) {
   return nullptr;
 }
 
-// Parsed and verified. What nobody reads is still there: a pass may look for it.
+// Parsed and verified. What nobody reads is still there: a pass may look for
+// it.
 absl::StatusOr<Graph> ReadGraph(const std::string& text) {
   absl::StatusOr<Graph> graph = ParseGraph(text);
   if (!graph.ok()) return graph;

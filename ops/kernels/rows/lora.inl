@@ -1,9 +1,9 @@
 // Adapters beside a product.
 //
 // A product with a row of a is summed in 16 lanes (column i in lane i % 16) and
-// reduced by the fixed tree; an element of the result adds up an adapter's ranks
-// in order, then the adapters in order. So what a row gets of an adapter is the
-// same whatever other adapters there are.
+// reduced by the fixed tree; an element of the result adds up an adapter's
+// ranks in order, then the adapters in order. So what a row gets of an adapter
+// is the same whatever other adapters there are.
 #pragma once
 
 #include "ops/kernels/rows/row_access.inl"

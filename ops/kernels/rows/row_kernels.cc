@@ -377,8 +377,8 @@ void AddLines(const KernelList<Line>& lines, Isa isa, KernelEntries* rows) {
 class LoraNode : public Kernel {
  public:
   LoraNode(const NodeView& view, const LoraKernel& kernel) : kernel_(kernel) {
-    const std::vector<int64_t> ranks = *ParseLoraRanks(
-        view.node.attributes.As<LoraAddAttributes>().ranks);
+    const std::vector<int64_t> ranks =
+        *ParseLoraRanks(view.node.attributes.As<LoraAddAttributes>().ranks);
     for (size_t i = 0; i < ranks.size(); ++i) {
       adapter_of_.insert(adapter_of_.end(), ranks[i], static_cast<int32_t>(i));
     }

@@ -136,8 +136,8 @@ struct RopeKvWriteArgs {
 };
 
 // y + sum over adapters i of scales[i] (x a_i^T) b_i (ops/lora.h), in two
-// phases. LoraDown: work item row * rank + r is row `row` of x times row r of a,
-// into products; not where the row has nothing of the adapter. LoraUp: item
+// phases. LoraDown: work item row * rank + r is row `row` of x times row r of
+// a, into products; not where the row has nothing of the adapter. LoraUp: item
 // row * blocks + block adds to kLoraColumns columns of y.
 constexpr int64_t kLoraColumns = 512;
 
@@ -146,8 +146,8 @@ struct LoraArgs {
   ConstRows x;  // [rows, inputs]
   int64_t inputs;
   int64_t outputs;
-  const float* a;  // [rank, inputs]
-  const float* b;  // [rank, outputs]
+  const float* a;             // [rank, inputs]
+  const float* b;             // [rank, outputs]
   ConstRows scales;           // [rows, adapters]
   const int32_t* adapter_of;  // [rank], ascending: whose the row of a and b is
   int64_t rank;
