@@ -32,9 +32,9 @@ class Adapters : public testing::Test {
 
   // What the command line writes with these flags.
   static json Tokens(std::vector<std::string> flags) {
-    std::vector<std::string> arguments = {"run", "-p",    "It is a truth",
-                                          "-n",  "12",    "--temperature",
-                                          "0",   "--json"};
+    std::vector<std::string> arguments = {
+        "run",           "-p", "It is a truth",    "-n", "12",
+        "--temperature", "0",  "--repeat-penalty", "1",  "--json"};
     arguments.insert(arguments.begin() + 1, flags.begin(), flags.end());
     return WeftJson(arguments)["tokens"];
   }
