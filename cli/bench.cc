@@ -102,7 +102,12 @@ class Bench {
   absl::StatusOr<double> Decode() {
     const int64_t n = flags_.batch;
     std::vector<int32_t> ids(n, first_), positions(n), slots(n), rows(n);
-    for (int64_t i = 0; i < n; ++i) slots[i] = rows[i] = static_cast<int>(i);
+    const std::vector<float> adapters = engine_.plan().model.AdapterScales();
+    std::vector<float> scales;
+    for (int64_t i = 0; i < n; ++i) {
+      slots[i] = rows[i] = static_cast<int>(i);
+      scales.insert(scales.end(), adapters.begin(), adapters.end());
+    }
     const auto start = std::chrono::steady_clock::now();
     allocations_ = AllocationCount();
     absl::Status status;
@@ -114,8 +119,8 @@ class Bench {
         status = engine_.cache().Reserve(slots[i], position + 1);
       }
       if (!status.ok()) break;
-      status =
-          engine_.executor().Run({ids, positions, slots, rows, logits_.data()});
+      status = engine_.executor().Run(
+          {ids, positions, slots, rows, logits_.data(), scales});
       for (int64_t i = 0; i < n; ++i) {
         ids[i] = static_cast<int32_t>(
             FirstLargest(absl::MakeConstSpan(logits_).subspan(i * vocabulary_,

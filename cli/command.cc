@@ -107,13 +107,20 @@ void CompileFlags::AddTo(CLI::App& command) {
       ->group(group);
   AddPreFlag(command, &pre);
   command
+      .add_option("--lora", lora,
+                  "FILE or FILE=SCALE: a LoRA adapter beside the weights (a "
+                  ".gguf file), by default with scale 1; may be given several "
+                  "times")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
       .add_option("--affinity", affinity, "CPUs for the threads: 0,1 or 0-3")
       ->group(group);
   command.add_flag("--force", force, "load although memory may not suffice")
       ->group(group);
   for (const char* name :
        {"--disable-pass", "--isa", "--kv-type", "--context", "--f16-compute",
-        "--buckets", "--planner", "--pre"}) {
+        "--buckets", "--planner", "--pre", "--lora"}) {
     compile_time.push_back(command.get_option(name));
   }
 }
@@ -203,6 +210,10 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
                                    "no-reuse"));
   }
   compile.planner = *strategy;
+  for (const std::string& text : lora) {
+    WEFT_ASSIGN_OR_RETURN(AdapterChoice choice, OpenAdapter(text));
+    options.model.graph.adapters.push_back(std::move(choice));
+  }
   if (!affinity.empty()) {
     absl::StatusOr<std::vector<int>> cpus = ParseCpuList(affinity);
     if (!cpus.ok()) {

@@ -53,6 +53,7 @@ struct CompileFlags {
   const CLI::Option* ask_huge_pages = nullptr;
   bool copy_model = false;
   std::string pre;
+  std::vector<std::string> lora;  // FILE or FILE=SCALE
   std::string affinity;
   bool force = false;
   std::vector<const CLI::Option*> compile_time;  // what a plan file fixes

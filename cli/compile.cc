@@ -15,6 +15,7 @@ namespace {
 
 struct Flags {
   std::string model, output, weights = "packed";
+  bool merge_lora = false;
   CompileFlags compile;
 };
 
@@ -52,8 +53,20 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         absl::StrCat("compile: -o ", flags.output,
                      " is the model itself: choose another name"));
   }
+  if (flags.merge_lora && flags.compile.lora.empty()) {
+    return UsageError("--merge-lora: merges adapters: give --lora FILE, too");
+  }
+  if (!flags.compile.lora.empty() && flags.weights == "reference") {
+    return UsageError(
+        "--weights reference: the plan would not hold the adapters: leave out "
+        "--lora or choose packed");
+  }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
+  if (flags.merge_lora) {
+    WEFT_RETURN_IF_ERROR(MergeAdapters(options.model.graph.adapters, &file));
+    options.model.graph.adapters.clear();
+  }
   WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
   if (flags.weights == "reference") {
     absl::Status s = SaveModelReference(plan, file, flags.model, options.model,
@@ -88,6 +101,9 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
                    "packed: the plan holds them; reference: they stay in the "
                    ".gguf file and are packed at load")
       ->capture_default_str();
+  command->add_flag("--merge-lora", flags->merge_lora,
+                    "add the adapters of --lora to the weights, rounded to "
+                    "their types, in place of keeping them beside");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Compile(*flags, common); };

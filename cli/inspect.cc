@@ -61,6 +61,11 @@ Json ModelJson(const ModelInfo& model) {
     for (const double value : values) numbers.push_back(NumberJson(value));
     json[name] = values.size() == 1 ? numbers[0] : numbers;
   }
+  for (const AdapterInfo& adapter : model.adapters) {
+    json["adapters"].push_back({{"path", adapter.path},
+                                {"rank", adapter.rank},
+                                {"scale", adapter.scale}});
+  }
   for (const auto& [name, value] : model.suggested_sampling) {
     json["suggested_sampling"][name] = NumberJson(value);
   }

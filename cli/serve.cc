@@ -214,6 +214,8 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
                         Scheduler::Create(std::move(engine), options));
   model.scheduler = std::move(scheduler);
   model.slots = std::make_shared<Slots>(flags.slots);
+  model.adapters = std::make_shared<DefaultAdapters>(
+      model.engine().plan().model.AdapterScales());
   model.marker_tokens =
       answer::MarkerTokens(model.tokenizer(), model.customs.forms);
   model.grammars = std::make_unique<OutputGrammars>(
@@ -249,6 +251,9 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
     }
     models->SetOnly(std::move(model));
     return absl::OkStatus();
+  }
+  if (!flags.compile.lora.empty()) {
+    return UsageError("--lora: is for one model: leave out --models");
   }
   if (absl::StartsWith(flags.speculation.mode, "draft:")) {
     return UsageError(

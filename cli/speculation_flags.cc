@@ -47,7 +47,9 @@ absl::StatusOr<std::shared_ptr<Proposer>> SpeculationFlags::Make(
     WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(file));
     options.texts.push_back(std::move(text));
   }
-  WEFT_ASSIGN_OR_RETURN(options.draft, compile.ToOptions(common));
+  CompileFlags of_draft = compile;
+  of_draft.lora.clear();  // they are the other model's
+  WEFT_ASSIGN_OR_RETURN(options.draft, of_draft.ToOptions(common));
   options.draft.progress = MakeProgress(common, "packing the draft's weights");
   return MakeProposer(engine, options);
 }

@@ -61,7 +61,8 @@ absl::StatusOr<Plan> CheckPasses(const GgufFile& file,
                   std::min<int64_t>(flags.tokens, graph.bounds.context);
               checker.emplace(
                   evaluator,
-                  TokenInputs(RandomTokens(positions, vocabulary), 0),
+                  TokenInputs(RandomTokens(positions, vocabulary), 0,
+                              AdapterScales(options.graph.adapters)),
                   Bounds{positions, positions,
                          (positions + kPageTokens - 1) / kPageTokens *
                              kPageTokens},

@@ -13,6 +13,8 @@ constexpr StandardInputInfo kInputs[kStandardInputs] = {
      InputBound::kTokens},
     {StandardInput::kLastPositions, "last_positions", Dim::kTokens,
      InputBound::kContext},
+    {StandardInput::kAdapterScales, "adapter_scales", Dim::kTokens,
+     InputBound::kNone},
 };
 
 }  // namespace
@@ -28,12 +30,15 @@ const StandardInputInfo* FindStandardInput(absl::string_view name) {
   return nullptr;
 }
 
-ValueType TypeOf(StandardInput input) {
+ValueType TypeOf(StandardInput input, int64_t adapters) {
+  if (input == StandardInput::kAdapterScales) {
+    return {DType::kF32, Shape{Dim::Tokens(), Dim::Number(adapters)}, ""};
+  }
   return {DType::kI32, Shape{Dim{Info(input).rows, 0}}, ""};
 }
 
-ValueId AddInput(Graph* graph, StandardInput input) {
-  return graph->AddInput(Info(input).name, TypeOf(input));
+ValueId AddInput(Graph* graph, StandardInput input, int64_t adapters) {
+  return graph->AddInput(Info(input).name, TypeOf(input, adapters));
 }
 
 }  // namespace weft

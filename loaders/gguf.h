@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -47,6 +48,16 @@ class GgufFile : public GgufMetadata {
   // Null when there is none of that name.
   const GgufTensor* FindTensor(absl::string_view name) const;
 
+  // Gives tensor `index` other bytes, as many as it has. What is asked for
+  // afterwards has them; the file stays as it is.
+  void SetData(size_t index, std::shared_ptr<const std::vector<uint8_t>> data) {
+    tensors_[index].data = *data;
+    tensors_[index].made = std::move(data);
+    altered_ = true;
+  }
+  // Whether some tensor has other bytes than the file.
+  bool altered() const { return altered_; }
+
   // All parts together.
   int64_t file_bytes() const { return file_bytes_; }
   int part_count() const { return part_count_; }
@@ -64,6 +75,7 @@ class GgufFile : public GgufMetadata {
   absl::flat_hash_map<std::string, size_t> tensor_index_;
   int64_t file_bytes_ = 0;
   int part_count_ = 1;
+  bool altered_ = false;
 };
 
 }  // namespace weft

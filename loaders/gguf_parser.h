@@ -30,6 +30,9 @@ struct GgufTensor {
   absl::Span<const uint8_t> data;
   std::shared_ptr<const MappedFile> file;  // keeps `data` alive
   uint64_t offset = 0;                     // of `data` in its file
+  // What keeps `data` alive where a program gave the tensor other bytes
+  // (GgufFile::SetData); null: it lies in the file.
+  std::shared_ptr<const std::vector<uint8_t>> made;
 
   int64_t elements() const;
   // "[2048, 256]"

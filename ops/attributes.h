@@ -177,6 +177,12 @@ struct FusedExpertMatmulAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
+// lora_add (lora.cc)
+struct LoraAddAttributes {
+  std::string ranks;  // of each adapter, 0 where it has none: "8,0,16"
+  static absl::Span<const AttributeSchema> Schema();
+};
+
 // slice_rows, transpose_rows (weights.cc)
 struct SliceRowsAttributes {
   int64_t parts = 1;

@@ -33,7 +33,7 @@ bool IsRead(const Graph& graph, NodeId user) {
        {&kRopeOp, &kKvWriteOp, &kRopeKvWriteOp, &kAttentionOp,
         &kAttentionScoresOp, &kRmsNormOp, &kRmsNormGateOp, &kLayerNormOp,
         &kHeadMatmulOp, &kConcatHeadsOp, &kShortConvOp, &kDeltaRuleOp,
-        &kSelectiveScanOp, &kSigmoidOp, &kSoftplusOp}) {
+        &kSelectiveScanOp, &kSigmoidOp, &kSoftplusOp, &kLoraAddOp}) {
     if (node.Is(*op)) return true;
   }
   return false;

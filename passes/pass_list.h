@@ -1,13 +1,16 @@
-// Every pass of weft, a line each, in the order in which they run: its name, its
-// function, how often it runs, and the tolerances of PassEntry (pipeline.h) if
-// it has any. Included with WEFT_PASS defined; passes.h declares from it,
+// Every pass of weft, a line each, in the order in which they run: its name,
+// its function, how often it runs, and the tolerances of PassEntry (pipeline.h)
+// if it has any. Included with WEFT_PASS defined; passes.h declares from it,
 // pipeline.cc lists it.
 //
-// Why this order: rounding of activations is decided before the fusions that
-// contain it; the gate is fused before Q, K and V so that what is left with one
-// input in common are those three; norms come after both, since they fuse into
-// what these leave; layouts and packing see the final products.
+// Why this order: adapters stand beside products as they were written; rounding
+// of activations is decided before the fusions that contain it; the gate is
+// fused before Q, K and V so that what is left with one input in common are
+// those three; norms come after both, since they fuse into what these leave;
+// layouts and packing see the final products.
 WEFT_PASS("dead-code", DeadCode, kOnce)
+WEFT_PASS("add-adapters", AddAdapters, kOnce,
+          std::numeric_limits<double>::infinity())
 WEFT_PASS("quantize-activations", QuantizeActivations, kOnce, 0.25)
 WEFT_PASS("common-subexpression", CommonSubexpression, kOnce)
 WEFT_PASS("fuse-attention", FuseAttention, kOnce, 1e-5)

@@ -98,6 +98,7 @@ absl::StatusOr<std::vector<Request>> EmbeddingRequests(
   for (const Prompt& input : asked.inputs) {
     Request request;
     request.embed = true;
+    request.adapter_scales = model.adapters->Get();
     WEFT_ASSIGN_OR_RETURN(
         request.prompt_tokens,
         EncodePrompt(model, input, /*parse_special=*/false, encode));

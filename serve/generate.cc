@@ -192,6 +192,13 @@ void FillIn(const ServedModel& model, const ServiceLimits& limits,
             GenerationFields* fields) {
   if (!fields->has_seed) fields->sampling.seed = Random64();
   if (!fields->overflow.has_value()) fields->overflow = limits.overflow;
+  if (!fields->lora.has_value() && model.adapters->count() > 0) {
+    // As they are now, for the log too.
+    fields->lora.emplace();
+    for (const float scale : model.adapters->Get()) {
+      fields->lora->emplace_back(fields->lora->size(), scale);
+    }
+  }
   if (fields->max_tokens >= 0) return;
   if (limits.request.generated_tokens < model.capacity()) {
     fields->max_tokens = limits.request.generated_tokens;
@@ -270,6 +277,10 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
   request.tell_end = fields.prompt_logprobs.has_value();
   request.tell_progress = fields.stream && fields.progress;
   if (!fields.cache_prompt) request.cache_scope = Random64();
+  if (fields.lora.has_value()) {
+    WEFT_ASSIGN_OR_RETURN(request.adapter_scales,
+                          model.adapters->ScalesOf(*fields.lora, "lora"));
+  }
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<TokenConstraint> constraint,
       job.forces_call ? model.grammars->ForToolCall(*job.forms.call, job.tools,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -105,7 +106,32 @@ void ReadSpeculate(JsonFields* fields, GenerationFields* generation) {
   }
 }
 
+constexpr double kLargestScale = 1e6;
+
 }  // namespace
+
+absl::Status ReadAdapterScales(const json& list, const std::string& path,
+                               std::vector<std::pair<int64_t, float>>* scales) {
+  if (!list.is_array()) {
+    return FieldError(path, "want a list of objects with id and scale");
+  }
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonFields entry(list[i], absl::StrCat(path, "[", i, "]"));
+    absl::optional<int64_t> id;
+    float scale = 0;
+    entry.Integer("id", 0, kMost, &id);
+    entry.Number("scale", -kLargestScale, kLargestScale, &scale);
+    if (!id.has_value()) entry.Fail("id", "want the number of an adapter");
+    if (!entry.Has("scale")) entry.Fail("scale", "want a number");
+    if (!entry.status().ok()) return entry.status();
+    if (!seen.insert(*id).second) {
+      return FieldError(path, absl::StrCat("has adapter ", *id, " twice"));
+    }
+    scales->emplace_back(*id, scale);
+  }
+  return absl::OkStatus();
+}
 
 void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
                           GenerationFields* generation) {
@@ -130,6 +156,10 @@ void ReadGenerationFields(JsonFields* fields, const RequestLimits& limits,
   fields->Bool("stream", &generation->stream);
   fields->Integer("id_slot", -1, kMost, &generation->slot);
   fields->Bool("return_progress", &generation->progress);
+  if (const json* lora = fields->Find("lora")) {
+    fields->Keep(ReadAdapterScales(*lora, fields->Path("lora"),
+                                   &generation->lora.emplace()));
+  }
   if (const json* options = fields->Find("stream_options")) {
     JsonFields inner(*options, fields->Path("stream_options"));
     inner.Bool("include_usage", &generation->stream_usage);

@@ -63,6 +63,9 @@ struct GenerationFields {
   bool stream_usage = false;
   bool progress = false;  // of the prompt, in a stream
   int64_t slot = -1;      // serve/slots.h; below 0: any
+  // Scales of adapters by their numbers, which are only known to be no negative
+  // ones, each there once; the others have 0. Absent: the server's.
+  absl::optional<std::vector<std::pair<int64_t, float>>> lora;
 };
 
 // Text, or ids.

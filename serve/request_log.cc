@@ -156,6 +156,13 @@ json JobJson(const Job& job) {
     bias[absl::StrCat(id)] = value;
   }
   request["logit_bias"] = std::move(bias);
+  if (fields.lora.has_value()) {
+    json lora = json::array();
+    for (const auto& [id, scale] : *fields.lora) {
+      lora.push_back({{"id", id}, {"scale", scale}});
+    }
+    request["lora"] = std::move(lora);
+  }
   if (fields.overflow.has_value()) {
     request["context_overflow"] =
         *fields.overflow == ContextOverflow::kShift ? "shift" : "stop";

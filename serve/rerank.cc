@@ -76,6 +76,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Scores(
   for (const std::string& document : asked.documents) {
     Request request;
     request.embed = true;
+    request.adapter_scales = model.adapters->Get();
     WEFT_ASSIGN_OR_RETURN(request.prompt_tokens,
                           PairTokens(plan, model.tokenizer(), asked.query,
                                      document, WhileClientIsThere(call)));

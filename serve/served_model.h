@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "runtime/api/scheduler.h"
+#include "serve/adapters.h"
 #include "serve/openai_request.h"
 #include "serve/output_grammar.h"
 #include "serve/slots.h"
@@ -44,6 +45,7 @@ struct ServedModel {
   std::vector<int32_t> marker_tokens;
   std::unique_ptr<OutputGrammars> grammars;
   std::shared_ptr<Slots> slots;
+  std::shared_ptr<DefaultAdapters> adapters;
   RequestLog* log = nullptr;  // null: requests are not written down
 
   const Engine& engine() const { return scheduler->engine(); }

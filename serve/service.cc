@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "serve/adapter_routes.h"
 #include "serve/completions.h"
 #include "serve/embeddings.h"
 #include "serve/json_fields.h"
@@ -182,6 +183,8 @@ void Service::AddRoutes(HttpServer* server) {
       AnswerRemoveResponse(&responses_, &call);
     });
   }
+  ask("GET", "/lora-adapters", AnswerAdapters);
+  ask("POST", "/lora-adapters", AnswerSetAdapters);
   ask("GET", "/slots", AnswerSlots);
   ask("POST", "/slots/*", within(AnswerSlotAction));
   const auto ollama = [&](const char* path,

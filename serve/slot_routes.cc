@@ -87,6 +87,7 @@ absl::Status RunTokens(const ServedModel& model, const ServiceLimits& limits,
   Request request;
   request.prompt_tokens = tokens;
   request.max_tokens = 1;
+  request.adapter_scales = model.adapters->Get();
   Generation generation(model.scheduler.get(), *call, limits.buffered_events);
   std::vector<Request> requests;
   requests.push_back(std::move(request));

@@ -200,6 +200,11 @@ constexpr Template kTemplates[] = {
      "%x = input x f32[T,$D]\n%sequence = input sequence i32[T]\n"
      "%rows = input rows i32[R]\n",
      "%1 = mean_rows(%x, %sequence, %rows) f32[R,$D]"},
+    {"",
+     "$a = weight f32[12,$D]\n$b = weight f32[12,$N]\n"
+     "%x = input x f32[T,$D]\n%y = input y f32[T,$N]\n"
+     "%scales = input scales f32[T,3]\n",
+     "%1 = lora_add(%y, %x, $a, $b, %scales) ranks=\"8,0,4\" f32[T,$N]"},
     {"halves", kRope,
      "%1 = rope(%x, %positions) " WEFT_ROPE "\"halves\" f32[T,$K]"},
     {"interleaved", kRope,

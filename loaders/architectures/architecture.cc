@@ -33,6 +33,11 @@ std::vector<float> NumbersOf(const GgufTensor& tensor) {
   return numbers;
 }
 
+std::shared_ptr<const void> OwnerOf(const GgufTensor& tensor) {
+  if (tensor.made != nullptr) return tensor.made;
+  return tensor.file;
+}
+
 constexpr int64_t kDefaultContext = 4096;
 // Rotation angles are good up to here (ops/kernels/rows/rows.h).
 constexpr int64_t kLargestContext = int64_t{1} << 20;
@@ -199,8 +204,8 @@ ValueId ModelBuilder::AddMatrix(const std::string& name,
       ""};
   WeightData data;
   data.bytes = tensor.data;
-  data.owner = tensor.file;
-  data.mapped = true;
+  data.owner = OwnerOf(tensor);
+  data.mapped = tensor.made == nullptr;
   return graph().AddWeight(name, type, std::move(data));
 }
 
@@ -303,7 +308,7 @@ ValueId ModelBuilder::AddVector(const GgufTensor& tensor) {
   if (tensor.type == DType::kF32 && aligned) {
     WeightData data;
     data.bytes = tensor.data;
-    data.owner = tensor.file;
+    data.owner = OwnerOf(tensor);
     return graph().AddWeight(name, type, std::move(data));
   }
   return AddNumbers(name, type.shape, NumbersOf(tensor));
@@ -645,6 +650,7 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   architecture->build(builder);
   if (!config.encoder) GiveInsteadOfLogits(builder);
   WEFT_RETURN_IF_ERROR(builder.Finish());
+  WEFT_RETURN_IF_ERROR(AttachAdapters(options.adapters, file, &graph));
   WEFT_RETURN_IF_ERROR(VerifyGraph(graph));
   return loaded;
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "loaders/gguf.h"
+#include "loaders/lora_adapter.h"
 #include "loaders/model_config.h"
 #include "loaders/weights.h"
 #include "ops/build.h"
@@ -30,6 +31,8 @@ struct GraphOptions {
   // that have nothing behind the pooling are hidden vectors, to be pooled by
   // who runs the graph (ops/pooling.h).
   std::optional<ModelOutput> output;
+  // Of which a step may add any to each row.
+  std::vector<AdapterChoice> adapters;
 };
 
 // Whether a product has something added to it.
@@ -195,7 +198,7 @@ struct LoadedGraph {
 // file's mapping, which the graph keeps alive. Errors: an architecture that is
 // not in the table (with those that are), bad hyper-parameters, missing,
 // misshapen or unused tensors, options that the model cannot have; an output
-// that it does not.
+// that it does not; those of AttachAdapters.
 absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
                                        const GraphOptions& options);
 

@@ -255,7 +255,14 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     }
   }
   plan.vocabulary = std::move(vocabulary);
-  plan.source = SourceOf(file, options, loaded_context);
+  for (const AdapterChoice& choice : options.graph.adapters) {
+    model.adapters.push_back(
+        {choice.adapter->path(), choice.adapter->rank(), choice.scale});
+  }
+  // What the file alone makes again.
+  if (!file.altered() && model.adapters.empty()) {
+    plan.source = SourceOf(file, options, loaded_context);
+  }
   if (!stop_after.empty()) return plan;
   WEFT_RETURN_IF_ERROR(VerifyModelPlan(plan));
   return plan;
@@ -276,6 +283,11 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
     return absl::InvalidArgumentError(
         "cannot write plan: the embedded model has no file to refer to: choose "
         "packed weights");
+  }
+  if (model.altered() || !plan.model.adapters.empty()) {
+    return absl::InvalidArgumentError(
+        "cannot write plan: adapters are not in the model file that it would "
+        "refer to: choose packed weights");
   }
   std::error_code error;
   const std::filesystem::path folder =
@@ -304,6 +316,11 @@ ModelOptions OptionsOf(const Plan& plan) {
 
 absl::Status CheckSource(const GgufFile& model, const Plan& plan,
                          const std::string& plan_path) {
+  if (!plan.model.adapters.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "source is not all that the plan was compiled from: ", plan_path,
+        ": it has adapters: give the model with --lora in place of the plan"));
+  }
   const std::vector<TensorInfo>& tensors = plan.model.tensors;
   bool same = model.tensors().size() == tensors.size();
   for (size_t i = 0; same && i < tensors.size(); ++i) {

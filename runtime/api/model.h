@@ -29,7 +29,9 @@ struct ModelOptions {
 // A file, or the default model when the path is empty.
 absl::StatusOr<GgufFile> OpenModel(const std::string& path);
 
-// The plan of a GGUF file, with its vocabulary and metadata.
+// The plan of a GGUF file, with its vocabulary and metadata. With adapters
+// (GraphOptions::adapters), or tensors that were changed (MergeAdapters), the
+// plan names no source.
 absl::StatusOr<Plan> CompileModel(const GgufFile& file,
                                   const ModelOptions& options,
                                   const PassObserver& observer = nullptr,
@@ -43,7 +45,8 @@ absl::Status SaveModelPlan(Plan plan, const GgufFile& model,
 
 // Writes a plan that holds no weights but names the GGUF file that it was
 // compiled from, by the way from the plan's folder to it. Errors: those of
-// SaveReference; the embedded model has no file.
+// SaveReference; the embedded model has no file; adapters, merged or beside the
+// weights.
 absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
                                 const std::string& model_path,
                                 const ModelOptions& options,
@@ -62,7 +65,7 @@ absl::StatusOr<Plan> LoadPlan(const std::string& path,
 ModelOptions OptionsOf(const Plan& plan);
 
 // An error unless the file has the tensors of the model that the plan was
-// compiled from; `plan_path` is for its message.
+// compiled from, without adapters; `plan_path` is for its message.
 absl::Status CheckSource(const GgufFile& model, const Plan& plan,
                          const std::string& plan_path);
 

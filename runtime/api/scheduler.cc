@@ -162,6 +162,9 @@ absl::StatusOr<std::unique_ptr<RequestState>> Scheduler::Impl::MakeState(
   state->submitted = std::chrono::steady_clock::now();
   const Request& asked = state->request;
   state->scope = asked.cache_scope;
+  if (asked.adapter_scales.empty()) {
+    state->request.adapter_scales = engine_->plan().model.AdapterScales();
+  }
   state->unfinished = state->untold = asked.choices;
   state->usage.prompt_tokens = static_cast<int64_t>(asked.prompt_tokens.size());
   for (int i = 0; i < asked.choices; ++i) {

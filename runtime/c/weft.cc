@@ -199,6 +199,19 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
   }
   weft::SpeculationOptions speculation;
   speculation.draft = engine_options;
+  if (asked.lora == nullptr && asked.lora_count > 0) {
+    return absl::InvalidArgumentError(
+        "weft_options.lora is NULL: give lora_count files");
+  }
+  for (size_t i = 0; i < asked.lora_count; ++i) {
+    if (asked.lora[i] == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weft_options.lora[", i, "] is NULL: give a file"));
+    }
+    WEFT_ASSIGN_OR_RETURN(weft::AdapterChoice choice,
+                          weft::OpenAdapter(asked.lora[i]));
+    engine_options.model.graph.adapters.push_back(std::move(choice));
+  }
   if (asked.speculate != nullptr) speculation.mode = asked.speculate;
   if (absl::Status s = weft::CheckSpeculationMode(speculation.mode); !s.ok()) {
     return absl::InvalidArgumentError(
@@ -323,6 +336,18 @@ absl::StatusOr<weft::Request> ToRequest(weft_engine& engine,
   for (size_t i = 0; i < asked.bias_count; ++i) {
     request.logit_bias.emplace_back(asked.bias_tokens[i], asked.biases[i]);
   }
+  const size_t adapters =
+      engine.scheduler->engine().plan().model.adapters.size();
+  if (asked.adapter_scale_count > 0 &&
+      (asked.adapter_scales == nullptr ||
+       asked.adapter_scale_count != adapters)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weft_request.adapter_scales: ",
+                     asked.adapter_scales == nullptr ? "NULL" : "other",
+                     " than a number for each of the ", adapters, " adapters"));
+  }
+  request.adapter_scales.assign(
+      asked.adapter_scales, asked.adapter_scales + asked.adapter_scale_count);
   if (asked.stop_count > weft::kMaxStopStrings ||
       (asked.stop == nullptr && asked.stop_count > 0)) {
     return absl::InvalidArgumentError(

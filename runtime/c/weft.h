@@ -81,6 +81,10 @@ typedef struct weft_options {
    * "off"; "lookup": how the text went on before; or "draft:" and the path of a
    * smaller model with the same vocabulary. Changes no bit. NULL: "off" */
   const char* speculate;
+  /* LoRA adapters beside the weights, "FILE" or "FILE=SCALE" each: the scale is
+   * for requests that do not say, 1 where it is left out. */
+  const char* const* lora; /* NULL */
+  size_t lora_count;       /* 0 */
 } weft_options;
 
 /* Defaults. `struct_size` is sizeof(weft_options) of the caller. */
@@ -167,6 +171,10 @@ typedef struct weft_request {
   const float* biases;        /* NULL */
   size_t bias_count;          /* 0 */
   int32_t speculate;          /* tokens may be guessed, see weft_options; 1 */
+  /* How much the text has of each adapter that the engine was loaded with, as
+   * many numbers as there are; 0: nothing of it. NULL: as loaded. */
+  const float* adapter_scales; /* NULL */
+  size_t adapter_scale_count;  /* 0 */
 } weft_request;
 
 WEFT_API weft_code weft_request_init(weft_request* request, size_t struct_size);

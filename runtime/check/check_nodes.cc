@@ -260,6 +260,8 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                         Executor::Create(alone, &threads, cache.get()));
 
+  const std::vector<float> scales = plan.model.AdapterScales();
+  std::vector<float> row_scales;
   NodeCheck check;
   check.bucket = bucket.bounds.tokens;
   Checker checker(alone->buckets[0], evaluator, &check, &report->faults);
@@ -271,7 +273,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     size = std::min({size, total - next, bucket.bounds.tokens});
     if (size == 0) break;
     const absl::Span<const int32_t> part = tokens.subspan(next, size);
-    StepInputs inputs = TokenInputs(part, static_cast<int32_t>(next));
+    StepInputs inputs = TokenInputs(part, static_cast<int32_t>(next), scales);
     next += size;
     WEFT_RETURN_IF_ERROR(cache->Reserve(0, next));
     std::vector<float> logits(size * plan.model.output_columns());
@@ -279,10 +281,14 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     const auto numbers = [&](StandardInput input) -> absl::Span<const int32_t> {
       return inputs[Info(input).name];
     };
-    absl::Status s =
-        executor->Run({part, numbers(StandardInput::kPositions),
-                       numbers(StandardInput::kSequence),
-                       numbers(StandardInput::kOutputRows), logits.data()});
+    row_scales.clear();
+    for (int64_t t = 0; t < size; ++t) {
+      row_scales.insert(row_scales.end(), scales.begin(), scales.end());
+    }
+    absl::Status s = executor->Run({part, numbers(StandardInput::kPositions),
+                                    numbers(StandardInput::kSequence),
+                                    numbers(StandardInput::kOutputRows),
+                                    logits.data(), row_scales});
     if (!s.ok()) return s;
     ++check.steps;
   }

@@ -76,7 +76,8 @@ class Operands {
 
 }  // namespace
 
-StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
+StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position,
+                       absl::Span<const float> adapter_scales) {
   StepInputs inputs;
   const auto add = [&](StandardInput input, int64_t number) {
     inputs[Info(input).name].push_back(static_cast<int32_t>(number));
@@ -88,6 +89,11 @@ StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position) {
     add(StandardInput::kSequence, 0);
     add(StandardInput::kOutputRows, t);
     add(StandardInput::kLastPositions, position + count - 1);
+    for (float scale : adapter_scales) {
+      int32_t bits;
+      std::memcpy(&bits, &scale, sizeof(bits));
+      add(StandardInput::kAdapterScales, bits);
+    }
   }
   return inputs;
 }

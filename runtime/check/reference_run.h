@@ -19,11 +19,14 @@
 
 namespace weft {
 
-// What a step is called with, by name of the graph's input.
+// What a step is called with, by name of the graph's input; of numbers in f32
+// their bits.
 using StepInputs = std::map<std::string, std::vector<int32_t>>;
 
-// Tokens of one sequence from `position` on, logits wanted for every row.
-StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position);
+// Tokens of one sequence from `position` on, logits wanted for every row, and
+// every row with these scales of adapters.
+StepInputs TokenInputs(absl::Span<const int32_t> tokens, int32_t position,
+                       absl::Span<const float> adapter_scales = {});
 
 // Contents of all values of a graph, by id; null for those that no node in the
 // order makes or reads.

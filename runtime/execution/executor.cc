@@ -1,6 +1,7 @@
 #include "runtime/execution/executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <set>
@@ -147,6 +148,7 @@ void Executor::NameBatchInputs() {
     last_positions_.resize(plan_->max_tokens());
     last_of_slot_.resize(cache_ != nullptr ? cache_->pool().slots() : 1);
   }
+  no_adapters_.resize(plan_->max_tokens() * plan_->model.adapters.size());
 }
 
 // Of each row's sequence in this step.
@@ -313,6 +315,17 @@ absl::Status Executor::Check(const Batch& batch) const {
       return error("output row", row, 0, tokens - 1);
     }
   }
+  const int64_t scales = static_cast<int64_t>(batch.adapter_scales.size());
+  const int64_t want =
+      tokens * static_cast<int64_t>(plan_->model.adapters.size());
+  if (scales != 0 && scales != want) {
+    return error("number of scales of adapters", scales, want, want);
+  }
+  for (float scale : batch.adapter_scales) {
+    if (std::isfinite(scale)) continue;
+    return absl::InvalidArgumentError(
+        "cannot run step: scale of an adapter is not finite: want a number");
+  }
   return absl::OkStatus();
 }
 
@@ -355,7 +368,7 @@ absl::Status Executor::Run(const Batch& batch) {
   WEFT_RETURN_IF_ERROR(CheckRuns(batch));
   FindLastPositions(batch);
   const void* numbers[kStandardInputs];
-  const auto set = [&](StandardInput input, const int32_t* data) {
+  const auto set = [&](StandardInput input, const void* data) {
     numbers[static_cast<int>(input)] = data;
   };
   set(StandardInput::kIds, batch.ids.data());
@@ -363,6 +376,9 @@ absl::Status Executor::Run(const Batch& batch) {
   set(StandardInput::kSequence, batch.slots.data());
   set(StandardInput::kOutputRows, batch.output_rows.data());
   set(StandardInput::kLastPositions, last_positions_.data());
+  set(StandardInput::kAdapterScales, batch.adapter_scales.empty()
+                                         ? no_adapters_.data()
+                                         : batch.adapter_scales.data());
   for (size_t i = 0; i < inputs_.size(); ++i) {
     batch_data_[i] = numbers[batch_inputs_[i]];
   }

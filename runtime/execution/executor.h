@@ -33,6 +33,9 @@ struct Batch {
   // [output_rows][vocabulary], the caller's. Of an encoder, whose sequences
   // must be whole in a step: [output_rows][embedding].
   float* logits;
+  // Of plans with adapters: [ids][adapters], finite, how much of each a row
+  // has. Empty: nothing of any.
+  absl::Span<const float> adapter_scales = {};
 };
 
 // What a graph takes or gives: an input, or an output that is no state.
@@ -88,9 +91,10 @@ class Executor {
   // these rows follow one another, position by position, from 0 or from where
   // the slot's states are (KvCache::position). Errors: more tokens than the
   // plan takes, ids, positions, slots or rows out of range, rows that do not
-  // follow on; then nothing has run. The first step that reads a weight
-  // compares its checksum, if the plan has one: an error then ends the step in
-  // its middle, and every later one that reads the weight. Not thread-safe.
+  // follow on, scales that are too few or not finite; then nothing has run. The
+  // first step that reads a weight compares its checksum, if the plan has one:
+  // an error then ends the step in its middle, and every later one that reads
+  // the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
   // For tokens that are only tried: from now on Truncate takes the states by
@@ -149,6 +153,8 @@ class Executor {
   std::vector<const void*> batch_data_;  // reused by every step
   // For encoders, likewise.
   std::vector<int32_t> last_positions_, last_of_slot_;
+  // For plans with adapters: of steps that ask for none.
+  std::vector<float> no_adapters_;
   WeightGuard guard_;
   StateHistory history_;
   std::vector<Operand> update_operands_;  // of a node that runs again

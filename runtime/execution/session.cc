@@ -14,6 +14,10 @@ Session::Session(const Plan& plan, Executor* executor, KvCache* cache,
   logits_.resize(plan.model.output_columns());
   positions_.reserve(plan.max_tokens());
   slots_.assign(plan.max_tokens(), slot);
+  const std::vector<float> scales = plan.model.AdapterScales();
+  for (int64_t t = 0; t < plan.max_tokens(); ++t) {
+    adapter_scales_.insert(adapter_scales_.end(), scales.begin(), scales.end());
+  }
 }
 
 Session::~Session() { cache_->Release(slot_).IgnoreError(); }
@@ -50,6 +54,8 @@ absl::Status Session::RunChunk(absl::Span<const int32_t> tokens,
   batch.slots = absl::MakeConstSpan(slots_).subspan(0, n);
   batch.output_rows = output_rows;
   batch.logits = logits;
+  batch.adapter_scales = absl::MakeConstSpan(adapter_scales_)
+                             .subspan(0, n * plan_.model.adapters.size());
   WEFT_RETURN_IF_ERROR(executor_->Run(batch));
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return absl::OkStatus();

@@ -18,7 +18,7 @@ namespace weft {
 using LogitsCallback = std::function<absl::Status(
     int64_t position, absl::Span<const float> logits)>;
 
-// Not thread-safe.
+// Adapters have the scales that the plan says. Not thread-safe.
 class Session {
  public:
   // What is given must outlive the session. `slot` is this session's own.
@@ -70,6 +70,7 @@ class Session {
   std::vector<float> logits_;
   // Reused by every step, so that a step allocates nothing.
   std::vector<int32_t> positions_, slots_;
+  std::vector<float> adapter_scales_;  // of as many rows, all alike
 };
 
 }  // namespace weft

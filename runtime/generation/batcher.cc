@@ -35,6 +35,13 @@ uint64_t OwnScope(RequestId id) {
   return (uint64_t{1} << 63) + static_cast<uint64_t>(id);
 }
 
+// Where scopes of texts with adapters begin; random ones of clients lie
+// anywhere, those of requests above.
+constexpr uint64_t kAdapterScopes = uint64_t{1} << 62;
+// So many are remembered; then pages of all but texts that run are forgotten by
+// being found no more.
+constexpr size_t kMostAdapterScopes = 1024;
+
 // With a slot or without, its next token cannot be chosen yet.
 bool LacksMask(const Sequence& sequence) {
   return sequence.mask_asked && !sequence.mask.ready();
@@ -58,7 +65,8 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
       guess_rows_(parts.guess_rows),
       files_(options.prefix_cache ? parts.files : nullptr),
       prefix_cache_(&cache_),
-      checkpoints_(&cache_, capacity_) {
+      checkpoints_(&cache_, capacity_),
+      last_adapter_scope_(kAdapterScopes) {
   const int32_t slots = cache_.pool().slots();
   for (int i = 0; i < std::min(threads_.threads(), embeds_ ? 1 : slots); ++i) {
     scratch_.emplace_back(static_cast<int32_t>(plan_.model.vocabulary_size));
@@ -73,6 +81,7 @@ Batcher::Batcher(const BatcherParts& parts, const SchedulerOptions& options)
   ids_.reserve(max_tokens_);
   positions_.reserve(max_tokens_);
   slots_.reserve(max_tokens_);
+  adapter_scales_.reserve(max_tokens_ * plan_.model.adapters.size());
   const int64_t wanted =
       encoder_ ? max_tokens_
                : slots + options_.prompt_logprob_rows + guess_rows_;
@@ -98,6 +107,8 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
       static_cast<int64_t>(request->request.prompt_tokens.size());
   if (!options_.prefix_cache || request->request.prompt_logprobs >= 0) {
     request->scope = OwnScope(request->id);
+  } else {
+    request->scope = AdapterScope(*request);
   }
   request->share =
       shares_.Join(request->request.client, request->request.task, request->id,
@@ -111,6 +122,24 @@ void Batcher::Add(std::unique_ptr<RequestState> request) {
       added->request.prompt_logprobs < 0) {
     FinishAll(added, FinishReason::kLength);
   }
+}
+
+// Keys and values depend on adapters too, so texts with others share no pages,
+// and those without any go on as if there were none. A number is never given
+// for anything else.
+uint64_t Batcher::AdapterScope(const RequestState& request) {
+  std::vector<float> scales = request.request.adapter_scales;
+  bool any = false;
+  for (float& scale : scales) {
+    if (scale == 0) scale = 0;  // -0 adds as little
+    any = any || scale != 0;
+  }
+  if (!any) return request.scope;
+  if (adapter_scopes_.size() >= kMostAdapterScopes) adapter_scopes_.clear();
+  const auto [it, added] = adapter_scopes_.emplace(
+      std::make_pair(request.scope, std::move(scales)), 0);
+  if (added) it->second = ++last_adapter_scope_;
+  return it->second;
 }
 
 void Batcher::Cancel(RequestId id) {
@@ -448,6 +477,7 @@ absl::Status Batcher::RunRows() {
   ids_.clear();
   positions_.clear();
   slots_.clear();
+  adapter_scales_.clear();
   output_rows_.clear();
   choosing_.clear();
   prompt_rows_.clear();
@@ -465,7 +495,8 @@ absl::Status Batcher::RunRows() {
   if (output_rows_.empty()) {
     output_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
   }
-  const Batch batch = {ids_, positions_, slots_, output_rows_, logits_.data()};
+  const Batch batch = {ids_,         positions_,     slots_,
+                       output_rows_, logits_.data(), adapter_scales_};
   WEFT_RETURN_IF_ERROR(executor_.Run(batch));
   rows_end_ = std::chrono::steady_clock::now();
   DropLateMasks();
@@ -539,6 +570,11 @@ void Batcher::AddRows(Sequence* sequence) {
     ids_.push_back(guess);
     positions_.push_back(positions_.back() + 1);
     slots_.push_back(sequence->slot);
+  }
+  const std::vector<float>& scales = sequence->request->request.adapter_scales;
+  const size_t rows = sequence->rows + sequence->guesses.size();
+  for (size_t i = 0; i < rows; ++i) {
+    adapter_scales_.insert(adapter_scales_.end(), scales.begin(), scales.end());
   }
 }
 

@@ -48,8 +48,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cache/checkpoints.h"
@@ -110,6 +112,7 @@ class Batcher {
   const SchedulerStats& stats() const { return stats_; }
 
  private:
+  uint64_t AdapterScope(const RequestState& request);
   void NoteStarted(RequestState* request);
   void EndLateRequests();
   void ReplaceThoseWithoutMask();
@@ -196,6 +199,9 @@ class Batcher {
   PromptFiles* const files_;
   PrefixCache prefix_cache_;
   Checkpoints checkpoints_;
+  // The scopes of texts with adapters, by the requests' scopes and scales.
+  std::map<std::pair<uint64_t, std::vector<float>>, uint64_t> adapter_scopes_;
+  uint64_t last_adapter_scope_;
   FairShare shares_;
 
   std::vector<std::unique_ptr<RequestState>> requests_;
@@ -214,6 +220,7 @@ class Batcher {
   // Of the step; reused, so that a step allocates nothing.
   std::vector<int64_t> left_, share_;
   std::vector<int32_t> ids_, positions_, slots_, output_rows_;
+  std::vector<float> adapter_scales_;  // [ids_][adapters]
   // By output row; null where the mask is not there.
   std::vector<Sequence*> choosing_;
   std::vector<float> logits_;  // [rows that are wanted][columns]

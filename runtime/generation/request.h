@@ -88,6 +88,10 @@ struct Request {
   // Tokens may be guessed, to be tried several in a step, where the scheduler
   // has somebody who guesses (SchedulerOptions::proposer).
   bool speculate = true;
+  // How much of each of the plan's adapters (ModelInfo::adapters) the request
+  // has, finite; 0: nothing. Empty: what the plan says. Only texts with the
+  // same share cached pages.
+  std::vector<float> adapter_scales;
   // Null, or what allows tokens. Choices beyond the first get clones of it.
   std::unique_ptr<TokenConstraint> constraint;
   // Cached pages are shared only among requests of one scope: give tenants that

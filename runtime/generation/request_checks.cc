@@ -116,6 +116,17 @@ absl::Status CheckRequest(const Request& request, const ModelInfo& model,
   for (const int32_t id : request.stop_tokens) {
     WEFT_RETURN_IF_ERROR(CheckId("stop_tokens", id, vocabulary_size));
   }
+  if (!request.adapter_scales.empty() &&
+      request.adapter_scales.size() != model.adapters.size()) {
+    return FieldError("adapter_scales", request.adapter_scales.size(),
+                      absl::StrCat("none, or one for each of the model's ",
+                                   model.adapters.size(), " adapters"));
+  }
+  for (const float scale : request.adapter_scales) {
+    if (!std::isfinite(scale)) {
+      return FieldError("adapter_scales", scale, "finite numbers");
+    }
+  }
   return ValidateSampling(request.sampling);
 }
 

@@ -43,6 +43,12 @@ int64_t TokenizerBytes(const Vocabulary& vocabulary) {
 
 int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+std::vector<float> ModelInfo::AdapterScales() const {
+  std::vector<float> scales;
+  for (const AdapterInfo& adapter : adapters) scales.push_back(adapter.scale);
+  return scales;
+}
+
 const Graph& Plan::BucketFor(int64_t tokens) const {
   for (const Graph& graph : buckets) {
     if (graph.bounds.tokens >= tokens) return graph;

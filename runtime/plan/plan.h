@@ -47,6 +47,13 @@ struct TensorInfo {
   int64_t offset = 0;
 };
 
+// An adapter that a plan has beside its weights (ops/lora.h).
+struct AdapterInfo {
+  std::string path;  // the file that it came from; for people
+  int64_t rank = 0;  // the largest
+  float scale = 1;   // where nobody asks for another
+};
+
 // What people want to know about the model a plan was made from.
 struct ModelInfo {
   std::string architecture;
@@ -72,6 +79,10 @@ struct ModelInfo {
   // What the model's authors suggest (SuggestedFields of sampler.h), by the key
   // of the model file.
   std::map<std::string, double> suggested_sampling;
+  // By their numbers: the columns of the input of scales.
+  std::vector<AdapterInfo> adapters;
+  // Of all adapters, where nobody asks for others.
+  std::vector<float> AdapterScales() const;
 
   // What a step gives: the output's name, and its numbers per row.
   const char* output() const { return NameOf(gives); }

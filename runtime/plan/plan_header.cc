@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "graph/serialize.h"
+#include "ops/lora.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
 
@@ -44,6 +45,12 @@ void WriteModel(const ModelInfo& model, ModelInfoProto* proto) {
   proto->set_gives(static_cast<int32_t>(model.gives));
   proto->set_text_columns(model.text_columns);
   for (const std::string& label : model.labels) proto->add_labels(label);
+  for (const AdapterInfo& adapter : model.adapters) {
+    AdapterInfoProto* out = proto->add_adapters();
+    out->set_path(adapter.path);
+    out->set_rank(adapter.rank);
+    out->set_scale(adapter.scale);
+  }
   for (const TensorInfo& tensor : model.tensors) {
     TensorInfoProto* out = proto->add_tensors();
     out->set_name(tensor.name);
@@ -93,6 +100,17 @@ absl::Status ReadModel(const ModelInfoProto& proto, ModelInfo* model) {
                                             ", want 1 to ", kMaxTextColumns));
   }
   model->labels.assign(proto.labels().begin(), proto.labels().end());
+  if (proto.adapters_size() > kMostAdapters) {
+    return Bad("adapters", absl::StrCat(proto.adapters_size(), ", at most ",
+                                        kMostAdapters));
+  }
+  for (const AdapterInfoProto& adapter : proto.adapters()) {
+    if (!std::isfinite(adapter.scale()) || adapter.rank() < 0) {
+      return Bad("adapters", "a rank or scale is none");
+    }
+    model->adapters.push_back(
+        {adapter.path(), adapter.rank(), adapter.scale()});
+  }
   for (const TensorInfoProto& tensor : proto.tensors()) {
     const std::optional<DType> type = DTypeFromName(tensor.type());
     if (!type) {

@@ -1,6 +1,7 @@
 #include "runtime/plan/verify_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -202,12 +203,12 @@ absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
   return absl::OkStatus();
 }
 
-absl::Status CheckInputs(const Graph& graph) {
+absl::Status CheckInputs(const Graph& graph, int64_t adapters) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kInput) continue;
     const StandardInputInfo* input = FindStandardInput(value.name);
-    if (input == nullptr || !(value.type == TypeOf(input->input))) {
+    if (input == nullptr || !(value.type == TypeOf(input->input, adapters))) {
       return Illegal(value.name, absl::StrCat("no standard input is ",
                                               value.type.ToString()));
     }
@@ -314,6 +315,11 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
   WEFT_RETURN_IF_ERROR(VerifyPlan(plan, machine));
   WEFT_RETURN_IF_ERROR(CheckBuckets(plan));
   WEFT_RETURN_IF_ERROR(CheckShared(plan));
+  for (const AdapterInfo& adapter : plan.model.adapters) {
+    if (!std::isfinite(adapter.scale)) {
+      return Illegal(adapter.path, "its scale is not finite");
+    }
+  }
   const int64_t vocabulary = plan.model.vocabulary_size;
   if (vocabulary < 1 || vocabulary > kMaxVocabulary ||
       vocabulary != plan.vocabulary.tokens_size()) {
@@ -322,7 +328,8 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
                                 " tokens for a model of ", vocabulary));
   }
   for (const Graph& graph : plan.buckets) {
-    WEFT_RETURN_IF_ERROR(CheckInputs(graph));
+    WEFT_RETURN_IF_ERROR(
+        CheckInputs(graph, static_cast<int64_t>(plan.model.adapters.size())));
     WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model));
     WEFT_RETURN_IF_ERROR(CheckIndices(graph, vocabulary));
   }

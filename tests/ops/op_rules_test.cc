@@ -40,6 +40,7 @@ constexpr char kSources[] = R"(graph rules tokens<=4 rows<=4 context<=64
   %12 = state channels f32[1,16,64]{matrices}
   %13 = input b f32[T,16]
   $taps = weight f32[4,64]
+  $v64x8 = weight f32[64,8]
   $a = weight f32[16,64]
   %90, %91 = top_k(%4) k=3 normalize=1 i32[T,3], f32[T,3]
 )";
@@ -113,6 +114,8 @@ const char* const kLegal[] = {
     "%9 = fused_matmul(%3, $w) epilogue=\"clamped_gate\" limit=7.0 slope=1.5 "
     "f32[T,32]",
     "%9 = weighted_sum(%3, %3) f32[T,1]",
+    "%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"8,0,16,40,0,0,0,0\" "
+    "f32[T,8]",
     "%9 = l2_norm(%3) eps=1e-06 heads=8 f32[T,64]",
     "%9 = softplus(%3) f32[T,64]",
     "%9 = relu(%3) f32[T,64]",
@@ -402,6 +405,29 @@ const Case kWrong[] = {
     {"%9 = weighted_sum(%3, $w) f32[T,1]",
      "weighted_sum cannot add parts of [T,64] with weights [64,64]"},
     {"%9 = weighted_sum(%3, %91) f32[T,21]", "weighted_sum cannot add parts"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"64\" f32[T,8]",
+     "want scales f32[T,1]"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"8,0,16,39,0,0,0,0\" "
+     "f32[T,8]",
+     "lora_add a is f32[64,64], want f32[63,64]"},
+    {"%9 = lora_add(%3, %3, $w, $v64x8, %4) ranks=\"8,0,16,40,0,0,0,0\" "
+     "f32[T,64]",
+     "lora_add b is f32[64,8], want f32[64,64]"},
+    {"%9 = lora_add(%4, %3, $q, $v64x8, %4) ranks=\"8,0,16,40,0,0,0,0\" "
+     "f32[T,8]",
+     "lora_add a is q4_0[64,64]"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"8,0,16,-40,0,0,0,80\" "
+     "f32[T,8]",
+     "numbers from 0 on"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"8,0,,56,0,0,0,0\" "
+     "f32[T,8]",
+     "numbers from 0 on"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) "
+     "ranks=\"9223372036854775807,1,0,0,0,0,0,0\" f32[T,8]",
+     "numbers from 0 on"},
+    {"%9 = lora_add(%4, %3, $w, $v64x8, %4) ranks=\"0,0,0,0,0,0,0,0\" "
+     "f32[T,8]",
+     "want one above 0"},
     {"%9 = quantize_rows(%4) q8r[T,8]",
      "rows of 8 elements, but q8r has blocks"},
     {"%9 = fused_matmul(%3, $q) epilogue=\"bow\" f32[T,64]",

@@ -321,6 +321,30 @@ TEST(ReferenceTest, ExpertMatmulMultipliesByTheChosenMatrices) {
   EXPECT_THAT(results.at("sum"), ElementsAre(1814, 980));
 }
 
+TEST(ReferenceTest, LoraAddsWhatARowHasOfEachAdapter) {
+  // Ranks 1, 0 and 2; the third row has nothing of the first, which is no
+  // number there.
+  const std::map<std::string, Floats> results =
+      ReferenceRun(R"(
+    $a = weight f32[3,2]
+    $b = weight f32[3,2]
+    %0 = input x f32[T,2]
+    %1 = input y f32[T,2]
+    %2 = input scales f32[T,3]
+    %3 = lora_add(%1, %0, $a, $b, %2) ranks="1,0,2" f32[T,2]
+    output sum = %3)",
+                   {3, 3, 8})
+          .Set<float>("a", {1, 0, 0, 1, 1, 1})
+          .Set<float>("b", {INFINITY, 1, 1, 2, 10, 20})
+          .Set<float>("x", {3, 4, 3, 4, 3, 4})
+          .Set<float>("y", {100, 200, 300, -0.0f, 500, 600})
+          .Set<float>("scales", {0, 9, 0, 0, 0, -0.0f, 0, 1, 0.5f})
+          .Run();
+  // (4 * 1 + 7 * 10) / 2 and (4 * 2 + 7 * 20) / 2.
+  EXPECT_THAT(results.at("sum"), ElementsAre(100, 200, 300, 0, 537, 674));
+  EXPECT_TRUE(std::signbit(results.at("sum")[3]));
+}
+
 TEST(ReferenceTest, HeadsMeetTheirOwnMatricesAndAreJoinedInTurn) {
   // Two heads of two columns, matrices of one row.
   const std::map<std::string, Floats> results =

@@ -1,6 +1,7 @@
 #include "ops/kernels/rows/row_kernels.h"
 
 #include "absl/strings/str_cat.h"
+#include "ops/lora.h"
 #include "ops/norm.h"
 #include "ops/ops.h"
 #include "ops/storage.h"
@@ -373,6 +374,66 @@ void AddLines(const KernelList<Line>& lines, Isa isa, KernelEntries* rows) {
   }
 }
 
+class LoraNode : public Kernel {
+ public:
+  LoraNode(const NodeView& view, const LoraKernel& kernel) : kernel_(kernel) {
+    const std::vector<int64_t> ranks =
+        *ParseLoraRanks(view.node.attributes.As<LoraAddAttributes>().ranks);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      adapter_of_.insert(adapter_of_.end(), ranks[i], static_cast<int32_t>(i));
+    }
+  }
+
+  int phases() const override { return 2; }
+  int64_t Items(const KernelCall& call, int phase) const override {
+    const int64_t rows = call.inputs[0].rows;
+    return phase == 0 ? rows * static_cast<int64_t>(adapter_of_.size())
+                      : rows * ((call.inputs[0].columns + kLoraColumns - 1) /
+                                kLoraColumns);
+  }
+  void Run(const KernelCall& call, int phase, int64_t begin,
+           int64_t end) const override {
+    LoraArgs args = {};
+    args.y = Rows(call.inputs[0]);
+    args.x = Rows(call.inputs[1]);
+    args.inputs = call.inputs[1].columns;
+    args.outputs = call.inputs[0].columns;
+    args.a = static_cast<const float*>(call.inputs[2].data);
+    args.b = static_cast<const float*>(call.inputs[3].data);
+    args.scales = Rows(call.inputs[4]);
+    args.adapter_of = adapter_of_.data();
+    args.rank = static_cast<int64_t>(adapter_of_.size());
+    args.products = reinterpret_cast<float*>(call.scratch);
+    args.sum = Out(call.outputs[0]);
+    (phase == 0 ? kernel_.down : kernel_.up)(args, begin, end);
+  }
+
+ private:
+  const LoraKernel& kernel_;
+  std::vector<int32_t> adapter_of_;
+};
+
+class LoraRow : public KernelEntry {
+ public:
+  LoraRow(const LoraKernel& kernel, Isa isa)
+      : KernelEntry(absl::StrCat(kernel.op, "_f32_", Name(isa)), kernel.op, isa,
+                    "", "lanes"),
+        kernel_(kernel) {}
+
+  std::string Refuses(const NodeView&) const override { return ""; }
+  std::unique_ptr<Kernel> Create(const NodeView& view) const override {
+    return std::make_unique<LoraNode>(view, kernel_);
+  }
+  int64_t ScratchBytes(const NodeView& view) const override {
+    const Shape& a = view.input(2).type.shape;
+    const int64_t rows = view.input(0).type.shape[0].Resolve(view.graph.bounds);
+    return CappedProduct(rows, a[0].value * int64_t{sizeof(float)});
+  }
+
+ private:
+  const LoraKernel& kernel_;
+};
+
 // Rows of the table are read through their layout, whatever it is.
 class EmbedNode : public Kernel {
  public:
@@ -449,6 +510,9 @@ void AddRowKernels(KernelEntries* rows) {
     AddLines<RopeNode>(kernels->rope, isa, rows);
     AddLines<KvWriteNode>(kernels->kv_write, isa, rows);
     AddLines<RopeKvWriteNode>(kernels->rope_kv_write, isa, rows);
+    for (const LoraKernel& line : kernels->lora) {
+      rows->push_back(std::make_unique<LoraRow>(line, isa));
+    }
   }
   rows->push_back(std::make_unique<EmbedRow>());
 }

@@ -135,6 +135,26 @@ struct RopeKvWriteArgs {
   KvWriteArgs write;
 };
 
+// y + sum over adapters i of scales[i] (x a_i^T) b_i (ops/lora.h), in two
+// phases. LoraDown: work item row * rank + r is row `row` of x times row r of
+// a, into products; not where the row has nothing of the adapter. LoraUp: item
+// row * blocks + block adds to kLoraColumns columns of y.
+constexpr int64_t kLoraColumns = 512;
+
+struct LoraArgs {
+  ConstRows y;  // [rows, outputs]
+  ConstRows x;  // [rows, inputs]
+  int64_t inputs;
+  int64_t outputs;
+  const float* a;             // [rank, inputs]
+  const float* b;             // [rank, outputs]
+  ConstRows scales;           // [rows, adapters]
+  const int32_t* adapter_of;  // [rank], ascending: whose the row of a and b is
+  int64_t rank;
+  float* products;  // [rows, rank]
+  MutableRows sum;  // [rows, outputs]; may be y
+};
+
 // A kernel is a line of the lists below: an op, the function, and where an op
 // has several kernels, which nodes are this one's. The lists stand under the
 // functions, in the .inl files.
@@ -162,6 +182,11 @@ struct CacheKernel {
   RowFunction<Args> run;
 };
 
+struct LoraKernel {
+  const char* op;
+  RowFunction<LoraArgs> down, up;
+};
+
 // The family on one instruction set.
 struct RowKernels {
   KernelList<RowKernel<NormArgs>> norm;
@@ -175,6 +200,7 @@ struct RowKernels {
   KernelList<RowKernel<RopeArgs>> rope;
   KernelList<CacheKernel<KvWriteArgs>> kv_write;
   KernelList<CacheKernel<RopeKvWriteArgs>> rope_kv_write;
+  KernelList<LoraKernel> lora;
 };
 
 extern const RowKernels kRowKernelsAvx2;

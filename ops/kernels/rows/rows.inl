@@ -4,6 +4,7 @@
 
 #include "ops/kernels/rows/elementwise.inl"
 #include "ops/kernels/rows/kv_write.inl"
+#include "ops/kernels/rows/lora.inl"
 #include "ops/kernels/rows/norm.inl"
 #include "ops/kernels/rows/rope.inl"
 #include "ops/kernels/rows/rows.h"
@@ -23,6 +24,7 @@ constexpr RowKernels kRowKernels = {
     .rope = ListOf(kRopeKernels),
     .kv_write = ListOf(kKvWriteKernels),
     .rope_kv_write = ListOf(kRopeKvWriteKernels),
+    .lora = ListOf(kLoraKernels),
 };
 
 }  // namespace
