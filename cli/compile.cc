@@ -15,6 +15,7 @@ namespace {
 
 struct Flags {
   std::string model, output, weights = "packed";
+  bool next_token_block = false;
   CompileFlags compile;
 };
 
@@ -28,6 +29,12 @@ void Print(const Plan& plan) {
         "%5d tokens: %4d nodes, arena %d bytes (lower bound %d)\n",
         graph.bounds.tokens, graph.order().size(), graph.arena.bytes,
         graph.arena.lower_bound);
+  }
+  if (!plan.next_token_buckets.empty()) {
+    const Graph& block = plan.next_token_buckets.back();
+    std::cout << absl::StreamFormat(
+        "next-token block: %d nodes, arena %d bytes\n", block.order().size(),
+        block.arena.bytes);
   }
   const PlanMemory memory = MemoryOf(plan, 1, 1);
   const double overhead = 100.0 * (memory.weights - memory.source_weights) /
@@ -53,6 +60,7 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
                      " is the model itself: choose another name"));
   }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  options.model.graph.next_token_block = flags.next_token_block;
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
   WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
   if (flags.weights == "reference") {
@@ -88,6 +96,8 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
                    "packed: the plan holds them; reference: they stay in the "
                    ".gguf file and are packed at load")
       ->capture_default_str();
+  command->add_flag("--next-token-block", flags->next_token_block,
+                    "the plan is for --speculate mtp, too");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Compile(*flags, common); };

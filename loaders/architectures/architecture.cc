@@ -168,10 +168,10 @@ absl::Status CheckHasNextTokenBlock(const GgufFile& file,
         "(lookup, draft:MODEL)"));
   }
   if (architecture.build_next_token_block == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        "the next-token block of architecture '", config.architecture,
-        "' is not supported: ", file.path(),
-        ": let another guess (lookup, draft:MODEL)"));
+    return absl::UnimplementedError(
+        absl::StrCat("the next-token block of architecture '",
+                     config.architecture, "' is not supported: ", file.path(),
+                     ": let another guess (lookup, draft:MODEL)"));
   }
   return absl::OkStatus();
 }
@@ -189,8 +189,7 @@ absl::Status BuildNextTokenBlock(const Architecture& architecture,
   ModelBuilder builder(tensors, config, options, &graph);
   builder.previous_hidden = graph.AddInput(
       kPreviousHidden,
-      {DType::kF32,
-       Shape{Dim::Tokens(), Dim::Number(config.embedding_length)},
+      {DType::kF32, Shape{Dim::Tokens(), Dim::Number(config.embedding_length)},
        ""});
   architecture.build_next_token_block(builder);
   if (!builder.ok()) return builder.Finish();

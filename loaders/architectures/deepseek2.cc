@@ -39,8 +39,8 @@ ValueId Block(ModelBuilder& m, int64_t block, ValueId x,
   const ValueId attended =
       LatentAttention(m, block, RmsNorm(m, blk + "attn_norm", x), attention);
   x = Residual(m, blk + "attn_residual", attended, x);
-  const ValueId fed = FeedForwardOrExperts(
-      m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
+  const ValueId fed =
+      FeedForwardOrExperts(m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
   return Residual(m, blk + "ffn_residual", fed, x);
 }
 
@@ -73,6 +73,7 @@ ModelTraits Traits() {
 
 }  // namespace
 
-const Architecture kDeepseek2 = {"deepseek2", Traits(), Build, BuildNextTokenBlock};
+const Architecture kDeepseek2 = {"deepseek2", Traits(), Build,
+                                 BuildNextTokenBlock};
 
 }  // namespace weft

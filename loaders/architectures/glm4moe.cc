@@ -41,9 +41,8 @@ void Build(ModelBuilder& m) {
 }
 
 void BuildNextTokenBlock(ModelBuilder& m) {
-  NextTokenBlock(m, HandsOn::kRows, [&m](int64_t block, ValueId x) {
-    return Block(m, block, x);
-  });
+  NextTokenBlock(m, HandsOn::kRows,
+                 [&m](int64_t block, ValueId x) { return Block(m, block, x); });
 }
 
 ModelTraits Traits() {
