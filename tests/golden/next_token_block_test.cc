@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -204,7 +206,7 @@ TEST(NextTokenBlock, LeavesTheModelAsItWas) {
   }
 }
 
-std::string TempPath(const char* name) {
+std::string TempPath(const std::string& name) {
   return absl::StrCat(testing::TempDir(), "/", getpid(), name);
 }
 
@@ -287,6 +289,116 @@ TEST(NextTokenBlock, IsVerifiedWithItsPlan) {
                 graph.value(graph.FindValue("previous_hidden")).name = "ids_";
               }),
               HasSubstr("no standard input"));
+}
+
+// Two files of the last block of a family's model. In one it is the next-token
+// block, whose product takes its token alone (the rows of the embedding have a
+// mean square of 1, which enorm then leaves alone); in the other, it is all the
+// model. So they say the same of tokens, and the second is a model like any
+// other, as the references of the family check them.
+struct SameBlock {
+  std::string as_next_token_block, as_model;
+};
+
+SameBlock LastBlockOf(const std::string& path, const std::string& architecture,
+                      int64_t main_blocks, bool has_next_token_block) {
+  const auto source = GgufFile::Open(path);
+  EXPECT_TRUE(source.ok()) << source.status();
+  GgufWriter with, alone;
+  for (GgufWriter* writer : {&with, &alone}) writer->CopyMetadata(*source);
+  const auto key = [&](const char* name) {
+    return absl::StrCat(architecture, ".", name);
+  };
+  with.SetUint32(key("block_count"), main_blocks + 1);
+  with.SetUint32(key("nextn_predict_layers"), 1);
+  alone.SetUint32(key("block_count"), 1);
+  alone.SetUint32(key("nextn_predict_layers"), 0);
+  alone.SetUint32(key("leading_dense_block_count"), 0);
+  const std::string last = absl::StrCat(
+      "blk.", has_next_token_block ? main_blocks : main_blocks - 1, ".");
+  const std::string block = absl::StrCat("blk.", main_blocks, ".");
+
+  std::vector<std::vector<float>> made;
+  made.reserve(4);
+  const auto bytes = [](const std::vector<float>& numbers) {
+    return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(numbers.data()),
+                               numbers.size() * 4);
+  };
+  const GgufTensor& table = *source->FindTensor("token_embd.weight");
+  EXPECT_EQ(table.type, DType::kF32);
+  const int64_t d = table.dims[0];
+  std::vector<float>& rows = made.emplace_back(table.data.size() / 4);
+  std::memcpy(rows.data(), table.data.data(), table.data.size());
+  for (size_t row = 0; row < rows.size(); row += d) {
+    double sum = 0;
+    for (int64_t i = 0; i < d; ++i) sum += rows[row + i] * rows[row + i];
+    for (int64_t i = 0; i < d; ++i) rows[row + i] /= std::sqrt(sum / d);
+  }
+  std::vector<float>& takes_token = made.emplace_back(2 * d * d);
+  for (int64_t i = 0; i < d; ++i) takes_token[i * 2 * d + i] = 1;
+  const double epsilon =
+      *source->FindValue(key("attention.layer_norm_rms_epsilon"))->ToDouble();
+  const std::vector<float>& ones =
+      made.emplace_back(d, static_cast<float>(std::sqrt(1 + epsilon)));
+  for (const GgufTensor& tensor : source->tensors()) {
+    if (absl::StrContains(tensor.name, ".nextn.")) continue;
+    const bool embeds = tensor.name == "token_embd.weight";
+    const auto data = embeds ? bytes(rows) : tensor.data;
+    with.AddTensor(tensor.name, tensor.type, tensor.dims, data);
+    const bool of_last = absl::StartsWith(tensor.name, last);
+    if (of_last) {
+      const std::string rest = tensor.name.substr(last.size());
+      alone.AddTensor("blk.0." + rest, tensor.type, tensor.dims, data);
+      if (!has_next_token_block) {
+        with.AddTensor(block + rest, tensor.type, tensor.dims, data);
+      }
+    } else if (!absl::StartsWith(tensor.name, "blk.")) {
+      alone.AddTensor(tensor.name, tensor.type, tensor.dims, data);
+    }
+  }
+  with.AddTensor(block + "nextn.eh_proj.weight", DType::kF32, {2 * d, d},
+                 bytes(takes_token));
+  for (const char* norm : {"nextn.enorm.weight", "nextn.hnorm.weight"}) {
+    with.AddTensor(block + norm, DType::kF32, {d}, bytes(ones));
+  }
+  const SameBlock files = {TempPath(architecture + "-with.gguf"),
+                           TempPath(architecture + "-alone.gguf")};
+  EXPECT_TRUE(with.WriteTo(files.as_next_token_block).ok());
+  EXPECT_TRUE(alone.WriteTo(files.as_model).ok());
+  return files;
+}
+
+TEST(NextTokenBlock, IsABlockAsTheFamilyHasThem) {
+  const struct {
+    const char* path;
+    const char* architecture;
+    int64_t main_blocks;
+    bool has_next_token_block;
+  } cases[] = {
+      {kExperts, "glm4moe", 3, true},
+      {"tests/data/golden/families/deepseek2-v3.gguf", "deepseek2", 4, false},
+      {"tests/data/golden/families/deepseek2-v3-groups.gguf", "deepseek2", 3,
+       false},
+      {"tests/data/golden/families/deepseek2-mla576.gguf", "deepseek2", 2,
+       false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.path);
+    const SameBlock files = LastBlockOf(c.path, c.architecture, c.main_blocks,
+                                        c.has_next_token_block);
+    EngineOptions plain = WithBlock();
+    plain.model.graph.next_token_block = false;
+    const auto block = Load(files.as_next_token_block);
+    const auto model = Load(files.as_model, plain);
+    ASSERT_TRUE(block != nullptr && model != nullptr);
+    const Tokens tokens = SomeTokens();
+    EXPECT_LT(Nmse(Drafts(*block, tokens, 0),
+                   Logits(*model, Tokens(tokens.begin() + 1, tokens.end()))),
+              1e-10);
+    EXPECT_TRUE(SameBits(Drafts(*block, tokens, 7), Drafts(*block, tokens, 0)));
+    unlink(files.as_next_token_block.c_str());
+    unlink(files.as_model.c_str());
+  }
 }
 
 // The file with one of its tensors left out, or cut to half its rows.
