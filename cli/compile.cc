@@ -16,6 +16,7 @@ namespace {
 struct Flags {
   std::string model, output, weights = "packed";
   bool merge_lora = false;
+  bool next_token_block = false;
   CompileFlags compile;
 };
 
@@ -29,6 +30,12 @@ void Print(const Plan& plan) {
         "%5d tokens: %4d nodes, arena %d bytes (lower bound %d)\n",
         graph.bounds.tokens, graph.order().size(), graph.arena.bytes,
         graph.arena.lower_bound);
+  }
+  if (!plan.next_token_buckets.empty()) {
+    const Graph& block = plan.next_token_buckets.back();
+    std::cout << absl::StreamFormat(
+        "next-token block: %d nodes, arena %d bytes\n", block.order().size(),
+        block.arena.bytes);
   }
   const PlanMemory memory = MemoryOf(plan, 1, 1);
   const double overhead = 100.0 * (memory.weights - memory.source_weights) /
@@ -62,6 +69,7 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         "--lora or choose packed");
   }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  options.model.graph.next_token_block = flags.next_token_block;
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
   if (flags.merge_lora) {
     WEFT_RETURN_IF_ERROR(MergeAdapters(options.model.graph.adapters, &file));
@@ -104,6 +112,8 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--merge-lora", flags->merge_lora,
                     "add the adapters of --lora to the weights, rounded to "
                     "their types, in place of keeping them beside");
+  command->add_flag("--next-token-block", flags->next_token_block,
+                    "the plan is for --speculate mtp, too");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Compile(*flags, common); };

@@ -19,7 +19,7 @@ namespace {
 
 struct Flags {
   std::string model, tokens, text, positions = "all", logits;
-  std::string embedding, hidden, score, states;
+  std::string embedding, hidden, score, states, next_token_block;
   bool has_text = false;
   int64_t chunk = 512;
   int64_t at = -1;
@@ -163,6 +163,31 @@ absl::StatusOr<int> EvalVectors(const Flags& flags, const CommonFlags& common) {
   return kExitOk;
 }
 
+absl::StatusOr<int> EvalNextTokenBlock(const Flags& flags,
+                                       const CommonFlags& common) {
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(flags.model, flags.compile, common,
+                 [&](EngineOptions* options) {
+                   flags.texts.ApplyTo(options);
+                   options->model.graph.output = ModelOutput::kLogits;
+                   options->model.graph.next_token_block = true;
+                 }));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                        TokensOf(flags, *engine));
+  std::vector<float> rows;
+  WEFT_RETURN_IF_ERROR(engine->EvaluateNextTokenBlock(
+      tokens, flags.chunk, [&](int64_t, absl::Span<const float> logits) {
+        rows.insert(rows.end(), logits.begin(), logits.end());
+        return absl::OkStatus();
+      }));
+  if (flags.json) {
+    std::cout << nlohmann::json{{"tokens", tokens}}.dump() << "\n";
+  }
+  WEFT_RETURN_IF_ERROR(WriteFloats(flags.next_token_block, rows));
+  return kExitOk;
+}
+
 absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
   if (flags.tokens.empty() == !flags.has_text) {
     return UsageError("eval: give either --tokens or --text");
@@ -174,10 +199,20 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
     return UsageError("--at: want a positive number");
   }
   if (flags.chunk < 1) return UsageError("--chunk: want a positive number");
-  for (const std::string& path : {flags.logits, flags.embedding, flags.hidden,
-                                  flags.score, flags.states}) {
+  for (const std::string& path :
+       {flags.logits, flags.embedding, flags.hidden, flags.score, flags.states,
+        flags.next_token_block}) {
     if (path.empty()) continue;
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
+  }
+  if (!flags.next_token_block.empty()) {
+    if (!flags.logits.empty() || !flags.states.empty() ||
+        !flags.hidden.empty() || !flags.embedding.empty() ||
+        !flags.score.empty()) {
+      return UsageError(
+          "eval: --next-token-block goes with no other file to write");
+    }
+    return EvalNextTokenBlock(flags, common);
   }
   if (!flags.hidden.empty() || !flags.embedding.empty() ||
       !flags.score.empty()) {
@@ -290,6 +325,10 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--score", flags->score,
                       "rankers and classifiers: write the text's scores, "
                       "float32, to this file");
+  command->add_option("--next-token-block", flags->next_token_block,
+                      "models with a next-token block: write what it says of "
+                      "the third and later tokens, float32 rows of logits, "
+                      "one per token but the last, to this file");
   command->add_option("--states", flags->states,
                       "models with recurrent blocks: write their states, "
                       "float32, block by block, to this file");

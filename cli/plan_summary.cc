@@ -175,11 +175,12 @@ Json MemoryJson(const Plan& plan, int threads) {
           {"arena", memory.arena},
           {"kv_cache", memory.kv},
           {"states", memory.slots},
-          {"scratch", memory.thread_scratch * threads},
+          {"scratch",
+           (memory.thread_scratch + memory.next_token_scratch) * threads},
           {"tokenizer", memory.tokenizer},
           // One sequence, so tokens are chosen one at a time.
-          {"other",
-           memory.program + memory.logits + memory.batching + memory.choosing},
+          {"other", memory.program + memory.logits + memory.batching +
+                        memory.choosing + memory.next_token_block},
           {"total", memory.peak(threads)}};
 }
 

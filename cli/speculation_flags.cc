@@ -14,8 +14,10 @@ void SpeculationFlags::AddTo(CLI::App& command) {
       .add_option("--speculate", mode,
                   "who guesses tokens, so that several run in one step where "
                   "that is faster: off; lookup: how the text, or one of "
-                  "--lookup-file, went on before; draft:MODEL: a smaller model "
-                  "with the same vocabulary. Results are the same to the bit")
+                  "--lookup-file, went on before; mtp: the model's own "
+                  "next-token block, where its file has one; draft:MODEL: a "
+                  "smaller model with the same vocabulary. Results are the "
+                  "same to the bit")
       ->capture_default_str();
   command
       .add_option("--lookup-file", files,
@@ -35,7 +37,8 @@ absl::Status SpeculationFlags::Check() const {
 }
 
 void SpeculationFlags::ApplyTo(EngineOptions* options, bool skips) const {
-  if (mode != "off" || skips) options->guess_rows = kGuessRows;
+  AskFor(mode, options);
+  if (skips) options->guess_rows = kGuessRows;
 }
 
 absl::StatusOr<std::shared_ptr<Proposer>> SpeculationFlags::Make(

@@ -96,15 +96,19 @@ absl::Status CheckGraphs(const Plan& plan, const Plan& compiled,
         absl::StrCat("plan differs from its model compiled again: ", path, ": ",
                      what, ": compile it again"));
   };
-  if (plan.buckets.size() != compiled.buckets.size()) {
+  const std::vector<const Graph*> graphs = plan.AllGraphs();
+  const std::vector<const Graph*> want_graphs = compiled.AllGraphs();
+  if (plan.buckets.size() != compiled.buckets.size() ||
+      graphs.size() != want_graphs.size()) {
     return differs("it has other buckets");
   }
-  for (size_t i = 0; i < plan.buckets.size(); ++i) {
-    const std::string found = Dump(plan.buckets[i]);
-    const std::string want = Dump(compiled.buckets[i]);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const std::string found = Dump(*graphs[i]);
+    const std::string want = Dump(*want_graphs[i]);
     if (found == want) continue;
     return differs(absl::StrCat(
-        "bucket of ", plan.buckets[i].bounds.tokens,
+        i < plan.buckets.size() ? "" : "next-token block, ", "bucket of ",
+        graphs[i]->bounds.tokens,
         " tokens: ", absl::StripAsciiWhitespace(FirstDifference(found, want))));
   }
   if (plan.vocabulary.SerializeAsString() !=

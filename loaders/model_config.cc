@@ -537,6 +537,8 @@ class ConfigReader {
         keys_.OptionalInRange(kNextTokenBlocks, 0, config_.block_count - 1));
     config_.next_token_blocks = count.value_or(0);
     config_.block_count -= config_.next_token_blocks;
+    config_.blocks_behind.assign(config_.blocks.begin() + config_.block_count,
+                                 config_.blocks.end());
     config_.blocks.resize(config_.block_count);
     if (!config_.sliding_blocks.empty()) {
       config_.sliding_blocks.resize(config_.block_count);

@@ -149,7 +149,8 @@ struct ModelConfig {
     int64_t feed_forward_length, head_count, head_count_kv;
     int64_t key_length, value_length;
   };
-  std::vector<PerBlock> blocks;  // block_count of them
+  std::vector<PerBlock> blocks;         // block_count of them
+  std::vector<PerBlock> blocks_behind;  // next_token_blocks of them
   const PerBlock& Block(int64_t block) const { return blocks[block]; }
   // By block: whether it is recurrent, where the file says
   // (`attention.recurrent_layers`); else empty.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "graph/next_token_block.h"
 #include "graph/standard_inputs.h"
 #include "loaders/architectures/architectures.h"
 #include "ops/dequantize.h"
@@ -151,6 +152,53 @@ absl::Status CheckNextTokenBlocks(const GgufFile& file,
                      ".nextn.*'"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckHasNextTokenBlock(const GgufFile& file,
+                                    const ModelConfig& config,
+                                    const Architecture& architecture) {
+  const std::string prefix =
+      absl::StrCat("blk.", config.block_count, ".nextn.");
+  const bool any = std::any_of(
+      file.tensors().begin(), file.tensors().end(),
+      [&](const GgufTensor& t) { return absl::StartsWith(t.name, prefix); });
+  if (config.next_token_blocks == 0 || !any) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the file has no next-token block: ", file.path(), ": ",
+        config.next_token_blocks == 0
+            ? absl::StrCat("its metadata counts none (", config.architecture,
+                           ".", kNextTokenBlocks, ")")
+            : absl::StrCat("there are no tensors '", prefix, "*'"),
+        ": use a file that was converted with it, or let another guess "
+        "(lookup, draft:MODEL)"));
+  }
+  if (architecture.build_next_token_block == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("the next-token block of architecture '",
+                     config.architecture, "' is not supported: ", file.path(),
+                     ": let another guess (lookup, draft:MODEL)"));
+  }
+  return absl::OkStatus();
+}
+
+// The block as a graph of its own. What is wrong with it is told by the
+// builder's Finish, or else by that of the model's builder.
+absl::Status BuildNextTokenBlock(const Architecture& architecture,
+                                 const GraphOptions& options,
+                                 TensorSource* tensors, LoadedGraph* loaded) {
+  ModelConfig config = loaded->config;
+  config.blocks.push_back(config.blocks_behind.front());
+  Graph& graph = loaded->next_token_block.emplace();
+  graph.name = loaded->graph.name + ".next_token_block";
+  graph.bounds = loaded->graph.bounds;
+  ModelBuilder builder(tensors, config, options, &graph);
+  builder.previous_hidden = graph.AddInput(
+      kPreviousHidden,
+      {DType::kF32, Shape{Dim::Tokens(), Dim::Number(config.embedding_length)},
+       ""});
+  architecture.build_next_token_block(builder);
+  if (!builder.ok()) return builder.Finish();
+  return VerifyGraph(graph);
 }
 
 }  // namespace
@@ -637,18 +685,33 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
       handled.end()) {
     WEFT_RETURN_IF_ERROR(CheckNextTokenBlocks(file, config));
   }
-  for (int64_t i = 0; i < config.next_token_blocks; ++i) {
+  // Of several, the first predicts the token after next.
+  for (int64_t i = options.next_token_block ? 1 : 0;
+       i < config.next_token_blocks; ++i) {
     tensors.LeaveOut(absl::StrCat("blk.", config.block_count + i, "."));
   }
   WEFT_ASSIGN_OR_RETURN(loaded.gives, OutputOf(file, config, options.output));
+  if (options.next_token_block) {
+    WEFT_RETURN_IF_ERROR(CheckHasNextTokenBlock(file, config, *architecture));
+    if (loaded.gives != ModelOutput::kLogits) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the next-token block is for text alone: ", file.path(), ": ",
+          NameOf(loaded.gives), " are asked for: leave it out"));
+    }
+  }
   // Heads that are not asked for.
   if (loaded.gives != ModelOutput::kScores) tensors.LeaveOut("cls.");
   if (loaded.gives != ModelOutput::kEmbedding) tensors.LeaveOut("dense_");
   if (config.encoder) tensors.LeaveOut("output.");
   ModelBuilder builder(&tensors, loaded.config, options, &graph);
   builder.gives = loaded.gives;
+  builder.gives_hidden_rows = options.next_token_block;
   architecture->build(builder);
   if (!config.encoder) GiveInsteadOfLogits(builder);
+  if (options.next_token_block && builder.ok()) {
+    WEFT_RETURN_IF_ERROR(
+        BuildNextTokenBlock(*architecture, options, &tensors, &loaded));
+  }
   WEFT_RETURN_IF_ERROR(builder.Finish());
   WEFT_RETURN_IF_ERROR(AttachAdapters(options.adapters, file, &graph));
   WEFT_RETURN_IF_ERROR(VerifyGraph(graph));

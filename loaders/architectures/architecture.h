@@ -27,6 +27,9 @@ struct GraphOptions {
   int64_t context = 0;
   // Rows in one step, at most.
   int64_t tokens = 512;
+  // Also writes down the model's next-token block (LoadedGraph), and lets the
+  // model's graph give the rows that the block reads. The file must have one.
+  bool next_token_block = false;
   // What the graph gives; unset: what the model is for. Embeddings of models
   // that have nothing behind the pooling are hidden vectors, to be pooled by
   // who runs the graph (ops/pooling.h).
@@ -51,6 +54,8 @@ class ModelBuilder : public GraphBuilder {
   // what makes logits notes the vectors that they are made of here.
   ModelOutput gives;
   ValueId hidden = kNone;  // f32[R, embedding_length]
+  // Whether the rows of all tokens are given, too (NormedOutputRows).
+  bool gives_hidden_rows = false;
 
   // Standard inputs.
   ValueId ids;          // i32[T]
@@ -60,6 +65,8 @@ class ModelBuilder : public GraphBuilder {
   // i32[T], encoders only: the last position of the row's sequence in this
   // step. Attention up to there, in place of `positions`, looks both ways.
   ValueId last_positions = kNone;
+  // f32[T, embedding_length], of next-token blocks only.
+  ValueId previous_hidden = kNone;
 
   // The weight matrix `name`.weight with these rows and columns, as a model
   // file stores it.
@@ -182,6 +189,9 @@ struct Architecture {
   const char* name;  // `general.architecture`
   ModelTraits traits;
   void (*build)(ModelBuilder& m);
+  // Writes down the block behind the last one (next_token_block.h); null:
+  // nobody knows how. Requires a file with such a block.
+  void (*build_next_token_block)(ModelBuilder& m) = nullptr;
 };
 
 absl::Span<const Architecture* const> AllArchitectures();
@@ -192,13 +202,15 @@ struct LoadedGraph {
   Graph graph;
   ModelConfig config;
   ModelOutput gives = ModelOutput::kLogits;
+  // Where it was asked for; within the same bounds.
+  std::optional<Graph> next_token_block;
 };
 
 // The plain graph of a model: primitives only, verified. Weights point into the
 // file's mapping, which the graph keeps alive. Errors: an architecture that is
 // not in the table (with those that are), bad hyper-parameters, missing,
-// misshapen or unused tensors, options that the model cannot have; an output
-// that it does not; those of AttachAdapters.
+// misshapen or unused tensors, options that the model cannot have; an output or
+// a next-token block that it does not; those of AttachAdapters.
 absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
                                        const GraphOptions& options);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "graph/next_token_block.h"
 
 namespace weft {
 namespace {
@@ -244,6 +245,13 @@ ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
 ValueId OutputRows(ModelBuilder& m, ValueId x) {
   m.Name("output_rows");
   return m.TakeRows(x, m.output_rows);
+}
+
+ValueId NormedOutputRows(ModelBuilder& m, const std::string& norm, ValueId x) {
+  if (!m.gives_hidden_rows) return RmsNorm(m, norm, OutputRows(m, x));
+  x = RmsNorm(m, norm, x);
+  m.graph().AddOutput(kHiddenRows, x);
+  return OutputRows(m, x);
 }
 
 ValueId Logits(ModelBuilder& m, ValueId x, Tied tied) {

@@ -100,6 +100,10 @@ ValueId Residual(ModelBuilder& m, const std::string& name, ValueId y,
 
 // The rows whose logits are wanted.
 ValueId OutputRows(ModelBuilder& m, ValueId x);
+// The same through the last norm, `norm`, after which next-token blocks read
+// what the model makes of a token: where it has one to feed, all rows pass
+// through the norm and are given.
+ValueId NormedOutputRows(ModelBuilder& m, const std::string& norm, ValueId x);
 // Logits of normalised rows: by output.weight, or where the file has none by
 // the embedding, in families of which any published model has it so.
 enum class Tied { kMaybe, kNever };

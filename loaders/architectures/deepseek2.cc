@@ -4,11 +4,13 @@
 // Multi-head latent attention (latent_attention.h) and many small experts after
 // the first blocks, with one or two that all tokens share. V2-Lite has no
 // latent of queries and a softmax router. Where YaRN stretches the context, its
-// magnitude is in the scale of scores; sines and cosines have none.
+// magnitude is in the scale of scores; sines and cosines have none. V3's last
+// block predicts a token further on (next_token_block.h).
 #include "loaders/architectures/architectures.h"
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
 #include "loaders/architectures/latent_attention.h"
+#include "loaders/architectures/next_token_block.h"
 
 namespace weft {
 namespace {
@@ -30,23 +32,35 @@ ExpertOptions Router(const ModelBuilder& m) {
   return experts;
 }
 
+ValueId Block(ModelBuilder& m, int64_t block, ValueId x,
+              const LatentAttentionOptions& attention,
+              const ExpertOptions& experts) {
+  const std::string blk = BlockPrefix(block);
+  const ValueId attended =
+      LatentAttention(m, block, RmsNorm(m, blk + "attn_norm", x), attention);
+  x = Residual(m, blk + "attn_residual", attended, x);
+  const ValueId fed =
+      FeedForwardOrExperts(m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
+  return Residual(m, blk + "ffn_residual", fed, x);
+}
+
 void Build(ModelBuilder& m) {
-  const ModelConfig& c = m.config;
   const LatentAttentionOptions attention = LatentAttentionOf(m);
   const ExpertOptions experts = Router(m);
-
   ValueId x = EmbedTokens(m);
-  for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const std::string blk = BlockPrefix(block);
-    const ValueId attended =
-        LatentAttention(m, block, RmsNorm(m, blk + "attn_norm", x), attention);
-    x = Residual(m, blk + "attn_residual", attended, x);
-    const ValueId fed = FeedForwardOrExperts(
-        m, block, RmsNorm(m, blk + "ffn_norm", x), experts);
-    x = Residual(m, blk + "ffn_residual", fed, x);
+  for (int64_t block = 0; block < m.config.block_count && m.ok(); ++block) {
+    x = Block(m, block, x, attention, experts);
   }
-  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  x = NormedOutputRows(m, "output_norm", x);
   m.graph().AddOutput("logits", Logits(m, x));
+}
+
+void BuildNextTokenBlock(ModelBuilder& m) {
+  const LatentAttentionOptions attention = LatentAttentionOf(m);
+  const ExpertOptions experts = Router(m);
+  NextTokenBlock(m, HandsOn::kRows, [&](int64_t block, ValueId x) {
+    return Block(m, block, x, attention, experts);
+  });
 }
 
 ModelTraits Traits() {
@@ -59,6 +73,7 @@ ModelTraits Traits() {
 
 }  // namespace
 
-const Architecture kDeepseek2 = {"deepseek2", Traits(), Build};
+const Architecture kDeepseek2 = {"deepseek2", Traits(), Build,
+                                 BuildNextTokenBlock};
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include "loaders/architectures/blocks.h"
 #include "loaders/architectures/experts.h"
+#include "loaders/architectures/next_token_block.h"
 #include "loaders/architectures/recurrent.h"
 
 namespace weft {
@@ -80,25 +81,36 @@ ValueId GatedAttention(ModelBuilder& m, int64_t block, ValueId x) {
                   count * c.value_length);
 }
 
+ValueId Block(ModelBuilder& m, int64_t block, bool recurrent, ValueId x,
+              const DeltaNetFamily& family) {
+  const std::string blk = BlockPrefix(block);
+  const ValueId normed = RmsNorm(m, blk + "attn_norm", x);
+  const ValueId mixed = recurrent ? DeltaNet(m, block, normed, family)
+                                  : GatedAttention(m, block, normed);
+  x = Residual(m, blk + "attn_residual", mixed, x);
+  // It is the norm before the network, whatever its name.
+  const ValueId fed =
+      family.feed_forward(block, RmsNorm(m, blk + "post_attention_norm", x));
+  return Residual(m, blk + "ffn_residual", fed, x);
+}
+
 }  // namespace
 
 void BuildDeltaNetModel(ModelBuilder& m, const DeltaNetFamily& family) {
   const ModelConfig& c = m.config;
   ValueId x = EmbedTokens(m);
   for (int64_t block = 0; block < c.block_count && m.ok(); ++block) {
-    const std::string blk = BlockPrefix(block);
-    const ValueId normed = RmsNorm(m, blk + "attn_norm", x);
-    const ValueId mixed = IsRecurrent(c, block)
-                              ? DeltaNet(m, block, normed, family)
-                              : GatedAttention(m, block, normed);
-    x = Residual(m, blk + "attn_residual", mixed, x);
-    // It is the norm before the network, whatever its name.
-    const ValueId fed =
-        family.feed_forward(block, RmsNorm(m, blk + "post_attention_norm", x));
-    x = Residual(m, blk + "ffn_residual", fed, x);
+    x = Block(m, block, IsRecurrent(c, block), x, family);
   }
-  x = RmsNorm(m, "output_norm", OutputRows(m, x));
+  x = NormedOutputRows(m, "output_norm", x);
   m.graph().AddOutput("logits", Logits(m, x));
+}
+
+void BuildDeltaNetNextTokenBlock(ModelBuilder& m,
+                                 const DeltaNetFamily& family) {
+  NextTokenBlock(m, HandsOn::kNormedRows, [&](int64_t block, ValueId x) {
+    return Block(m, block, /*recurrent=*/false, x, family);
+  });
 }
 
 ModelTraits DeltaNetTraits() {

@@ -24,6 +24,8 @@ struct DeltaNetFamily {
 
 // The whole model. Blocks for the prediction of further tokens are left out.
 void BuildDeltaNetModel(ModelBuilder& m, const DeltaNetFamily& family);
+// The first of these, which has attention.
+void BuildDeltaNetNextTokenBlock(ModelBuilder& m, const DeltaNetFamily& family);
 
 ModelTraits DeltaNetTraits();
 

@@ -10,19 +10,28 @@
 namespace weft {
 namespace {
 
+ValueId FeedForward(ModelBuilder& m, int64_t block, ValueId x) {
+  return GatedFeedForward(m, block, x, Activation::kSilu);
+}
+
 void Build(ModelBuilder& m) {
-  BuildQwen35(m, [&m](int64_t block, ValueId x) {
-    return GatedFeedForward(m, block, x, Activation::kSilu);
-  });
+  BuildDeltaNetModel(m, Qwen35Family(m, FeedForward));
+}
+
+void BuildNextTokenBlock(ModelBuilder& m) {
+  BuildDeltaNetNextTokenBlock(m, Qwen35Family(m, FeedForward));
 }
 
 }  // namespace
 
-void BuildQwen35(ModelBuilder& m,
-                 const std::function<ValueId(int64_t, ValueId)>& feed_forward) {
+DeltaNetFamily Qwen35Family(ModelBuilder& m,
+                            ValueId (*feed_forward)(ModelBuilder& m,
+                                                    int64_t block, ValueId x)) {
   DeltaNetFamily family;
   family.key_heads = HeadOrder::kTiled;
-  family.feed_forward = feed_forward;
+  family.feed_forward = [&m, feed_forward](int64_t block, ValueId x) {
+    return feed_forward(m, block, x);
+  };
   family.inputs = [&m](int64_t block, ValueId x) {
     const std::string blk = BlockPrefix(block);
     const SsmSizes s = SsmSizesOf(m);
@@ -34,7 +43,7 @@ void BuildQwen35(ModelBuilder& m,
     in.alpha = m.Linear(blk + "ssm_alpha", x, s.heads, d);
     return in;
   };
-  BuildDeltaNetModel(m, family);
+  return family;
 }
 
 ModelTraits Qwen35Traits() {
@@ -43,6 +52,7 @@ ModelTraits Qwen35Traits() {
   return traits;
 }
 
-const Architecture kQwen35 = {"qwen35", Qwen35Traits(), Build};
+const Architecture kQwen35 = {"qwen35", Qwen35Traits(), Build,
+                              BuildNextTokenBlock};
 
 }  // namespace weft

@@ -2,15 +2,14 @@
 // network.
 #pragma once
 
-#include <functional>
-
 #include "loaders/architectures/gated_delta_net.h"
 
 namespace weft {
 
-void BuildQwen35(
-    ModelBuilder& m,
-    const std::function<ValueId(int64_t block, ValueId x)>& feed_forward);
+// `m` outlives it.
+DeltaNetFamily Qwen35Family(ModelBuilder& m,
+                            ValueId (*feed_forward)(ModelBuilder& m,
+                                                    int64_t block, ValueId x));
 ModelTraits Qwen35Traits();
 
 }  // namespace weft

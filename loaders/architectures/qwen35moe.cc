@@ -7,14 +7,16 @@ namespace weft {
 namespace {
 
 void Build(ModelBuilder& m) {
-  BuildQwen35(m, [&m](int64_t block, ValueId x) {
-    return ExpertsAndGatedOne(m, block, x);
-  });
+  BuildDeltaNetModel(m, Qwen35Family(m, ExpertsAndGatedOne));
+}
+
+void BuildNextTokenBlock(ModelBuilder& m) {
+  BuildDeltaNetNextTokenBlock(m, Qwen35Family(m, ExpertsAndGatedOne));
 }
 
 }  // namespace
 
 const Architecture kQwen35Moe = {"qwen35moe", WithExperts(Qwen35Traits()),
-                                 Build};
+                                 Build, BuildNextTokenBlock};
 
 }  // namespace weft

@@ -49,7 +49,7 @@ DeltaNetInputs Inputs(ModelBuilder& m, int64_t block, ValueId x) {
   return in;
 }
 
-void Build(ModelBuilder& m) {
+DeltaNetFamily Family(ModelBuilder& m) {
   DeltaNetFamily family;
   family.key_heads = HeadOrder::kGrouped;
   family.inputs = [&m](int64_t block, ValueId x) {
@@ -58,12 +58,18 @@ void Build(ModelBuilder& m) {
   family.feed_forward = [&m](int64_t block, ValueId x) {
     return ExpertsAndGatedOne(m, block, x);
   };
-  BuildDeltaNetModel(m, family);
+  return family;
+}
+
+void Build(ModelBuilder& m) { BuildDeltaNetModel(m, Family(m)); }
+
+void BuildNextTokenBlock(ModelBuilder& m) {
+  BuildDeltaNetNextTokenBlock(m, Family(m));
 }
 
 }  // namespace
 
 const Architecture kQwen3Next = {"qwen3next", WithExperts(DeltaNetTraits()),
-                                 Build};
+                                 Build, BuildNextTokenBlock};
 
 }  // namespace weft

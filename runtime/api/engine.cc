@@ -13,6 +13,7 @@
 #include "ops/pooling.h"
 #include "ops/reference.h"
 #include "runtime/cache/prompt_files.h"
+#include "runtime/execution/next_token_block.h"
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
@@ -55,7 +56,7 @@ int ThreadsOf(const EngineOptions& options) {
 
 int64_t PeakOf(const Plan& plan, const EngineOptions& options) {
   int64_t page_bytes = 0, slot_bytes = 0;
-  for (const StateBytes& state : StatesOf(plan.buckets.back())) {
+  for (const StateBytes& state : StatesOf(plan)) {
     (state.by_sequence ? slot_bytes : page_bytes) += state.bytes;
   }
   return MemoryOf(plan, options.slots,
@@ -96,6 +97,21 @@ void AdviseWeights(const Plan& plan) {
   if (begin != nullptr) AdviseHugePages(begin, end - begin);
 }
 
+// A plan file has the block that it was compiled with, or none; without need
+// for it, it takes no memory.
+absl::Status TakeNextTokenBlock(const EngineOptions& options,
+                                const std::string& path, Plan* plan) {
+  if (!options.model.graph.next_token_block) {
+    plan->next_token_buckets.clear();
+    return absl::OkStatus();
+  }
+  if (!plan->next_token_buckets.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the plan has no next-token block: ", path,
+      ": compile the model with --next-token-block, if its file has one, or "
+      "let another guess (lookup, draft:MODEL)"));
+}
+
 // What the slot of one state holds, transposed: windows [columns][rows],
 // matrices [heads][values][keys].
 void AppendTransposed(const ValueType& type, const float* slot,
@@ -129,7 +145,8 @@ absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
                                           const EngineOptions& options) {
   ModelOptions model = options.model;
   model.reads_weights = false;
-  WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(path, model));
+  WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, model));
+  WEFT_RETURN_IF_ERROR(TakeNextTokenBlock(options, path, &plan));
   return PeakBytes(plan, options);
 }
 
@@ -147,6 +164,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                      ", must be 0 (whole contexts) or above"));
   }
   WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(path, options.model));
+  WEFT_RETURN_IF_ERROR(TakeNextTokenBlock(options, path, &plan));
   if (options.rewind_rows < 0 || options.rewind_rows > plan.max_tokens()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "invalid engine option: rewind_rows: ", options.rewind_rows,
@@ -175,7 +193,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   if (options.huge_pages) AdviseWeights(*engine->plan_);
 
   KvCacheShape shape;
-  shape.states = StatesOf(engine->plan_->buckets.back());
+  shape.states = StatesOf(*engine->plan_);
   shape.slots = options.slots;
   shape.pages_per_sequence =
       (engine->plan_->context() + kPageTokens - 1) / kPageTokens;
@@ -192,6 +210,15 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
                        engine->cache_.get(), options.huge_pages,
                        options.rewind_rows));
   engine->executor_ = std::move(executor);
+  if (!engine->plan_->next_token_buckets.empty()) {
+    const size_t states = StatesOf(engine->plan_->buckets.back()).size();
+    WEFT_ASSIGN_OR_RETURN(
+        engine->next_token_executor_,
+        Executor::Create(
+            std::make_shared<const Plan>(NextTokenPlan(*engine->plan_)),
+            engine->threads_.get(), engine->cache_.get(), options.huge_pages,
+            /*rewind_rows=*/0, static_cast<int>(states)));
+  }
   engine->guess_rows_ = options.guess_rows;
   engine->load_seconds_ = Seconds(start);
   return engine;
@@ -299,6 +326,57 @@ absl::Status Engine::Evaluate(absl::Span<const int32_t> tokens,
   const absl::MutexLock lock(&mutex_);
   Session session(*plan_, executor_.get(), cache_.get(), 0);
   return session.Evaluate(tokens, positions, chunk, callback);
+}
+
+absl::Status Engine::EvaluateNextTokenBlock(absl::Span<const int32_t> tokens,
+                                            int64_t chunk,
+                                            const LogitsCallback& callback) {
+  if (next_token_executor_ == nullptr) {
+    return absl::InvalidArgumentError(
+        "the plan has no next-token block: ask for it when it is loaded");
+  }
+  if (tokens.size() < 2) {
+    return absl::InvalidArgumentError(
+        "next-token block: there is one token: it tells what comes after two");
+  }
+  WEFT_RETURN_IF_ERROR(CheckFiles());
+  const absl::MutexLock lock(&mutex_);
+  const int64_t d = plan_->model.embedding_length;
+  const int64_t most = plan_->max_tokens();
+  if (chunk <= 0 || chunk > most) chunk = most;
+  Session session(*plan_, executor_.get(), cache_.get(), 0);
+  NextTokenBlock block(next_token_executor_.get());
+  std::vector<int32_t> positions, output_rows;
+  const std::vector<int32_t> slots(chunk, 0);
+  std::vector<float> logits, hidden;
+  // The last token has none behind it that the block could read.
+  for (int64_t begin = 0, rows; begin + 1 < static_cast<int64_t>(tokens.size());
+       begin += rows) {
+    rows = std::min(chunk, static_cast<int64_t>(tokens.size()) - 1 - begin);
+    WEFT_RETURN_IF_ERROR(session.Append(tokens.subspan(begin, rows)));
+    positions.resize(rows);
+    std::iota(positions.begin(), positions.end(), static_cast<int32_t>(begin));
+    output_rows.resize(rows);
+    std::iota(output_rows.begin(), output_rows.end(), 0);
+    logits.resize(rows * plan_->model.vocabulary_size);
+    hidden.resize(rows * d);
+    NextTokenRows step;
+    step.ids = tokens.subspan(begin + 1, rows);
+    step.positions = positions;
+    step.slots = absl::MakeConstSpan(slots).first(rows);
+    step.previous_hidden = executor_->hidden_rows().data();
+    step.output_rows = output_rows;
+    step.logits = logits.data();
+    step.hidden = hidden.data();
+    WEFT_RETURN_IF_ERROR(block.Run(step));
+    absl::Span<const float> left = logits;
+    for (int64_t row = 0; row < rows; ++row) {
+      const size_t columns = plan_->model.vocabulary_size;
+      WEFT_RETURN_IF_ERROR(callback(begin + row, left.first(columns)));
+      left.remove_prefix(columns);
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace weft

@@ -126,6 +126,14 @@ class Engine {
   absl::StatusOr<std::vector<float>> SlotStates(
       absl::Span<const int32_t> tokens, int64_t chunk);
 
+  // Of plans with a next-token block: what the block says of tokens 2, 3, ...
+  // of a sequence of their own: row t has token t + 1 and what the model made
+  // of token t, and its logits are of token t + 2. `chunk` as above. Errors: a
+  // plan without, fewer than two tokens.
+  absl::Status EvaluateNextTokenBlock(absl::Span<const int32_t> tokens,
+                                      int64_t chunk,
+                                      const LogitsCallback& callback);
+
   // Of plans that give vectors (ModelInfo::gives); whole texts of at most
   // context() tokens, and of encoders plan().max_tokens(). The vector of each
   // token, where it is ModelOutput::kHidden; others run `chunk` tokens at a
@@ -141,6 +149,9 @@ class Engine {
   // at a time, and none of the calls above meanwhile.
   Executor& executor() { return *executor_; }
   KvCache& cache() { return *cache_; }
+  // Of the model's next-token block (NextTokenPlan), on the same cache and
+  // threads; null where it was not asked for.
+  Executor* next_token_executor() const { return next_token_executor_.get(); }
   ThreadPool& thread_pool() { return *threads_; }
   std::shared_ptr<ThreadPool> SharedThreads() const { return threads_; }
 
@@ -157,6 +168,7 @@ class Engine {
   std::shared_ptr<ThreadPool> threads_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Executor> next_token_executor_;
   int64_t guess_rows_ = 0;
   double load_seconds_ = 0;
 };

@@ -57,7 +57,7 @@ absl::StatusOr<std::string> KeptPlanKey(const std::string& model_path,
        absl::StrCat(options.graph.tokens),
        absl::StrCat(
            options.graph.output ? static_cast<int>(*options.graph.output) : -1),
-       options.pre, adapters},
+       absl::StrCat(options.graph.next_token_block), options.pre, adapters},
       "\n");
   return absl::StrCat(
       absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16));

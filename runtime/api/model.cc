@@ -84,6 +84,7 @@ absl::StatusOr<Plan> CompileAgain(const GgufFile& model,
   options.graph.kv_type = reference.kv_type;
   options.graph.context = reference.context;
   options.graph.output = plan.model.gives;
+  options.graph.next_token_block = reference.next_token_block;
   if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return CompileModel(model, options);
 }
@@ -181,6 +182,7 @@ ModelReference SourceOf(const GgufFile& file, const ModelOptions& options,
   source.header_xxh3 = HeaderChecksum(file);
   source.kv_type = options.graph.kv_type;
   source.context = context;
+  source.next_token_block = options.graph.next_token_block;
   return source;
 }
 
@@ -216,6 +218,12 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
   WEFT_ASSIGN_OR_RETURN(
       Plan plan,
       Compile(std::move(loaded.graph), options.compile, observer, stop_after));
+  if (loaded.next_token_block.has_value() && stop_after.empty()) {
+    WEFT_ASSIGN_OR_RETURN(
+        Plan block,
+        Compile(*std::move(loaded.next_token_block), options.compile));
+    AddNextTokenBlock(std::move(block), &plan);
+  }
 
   const ModelConfig& config = loaded.config;
   ModelInfo& model = plan.model;
@@ -310,6 +318,7 @@ ModelOptions OptionsOf(const Plan& plan) {
   options.graph.context = plan.context();
   options.graph.output = plan.model.gives;
   options.graph.kv_type = KvTypes::Of(plan.buckets.back());
+  options.graph.next_token_block = !plan.next_token_buckets.empty();
   if (plan.vocabulary.model() == "gpt2") options.pre = plan.vocabulary.pre();
   return options;
 }

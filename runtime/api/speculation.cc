@@ -8,11 +8,13 @@
 #include "base/status.h"
 #include "runtime/speculation/draft_proposer.h"
 #include "runtime/speculation/lookup_proposer.h"
+#include "runtime/speculation/next_token_proposer.h"
 
 namespace weft {
 namespace {
 
 constexpr char kDraft[] = "draft:";
+constexpr char kNextTokenBlock[] = "mtp";
 
 absl::StatusOr<std::shared_ptr<Proposer>> MakeLookup(
     const Engine& engine, const SpeculationOptions& options) {
@@ -32,6 +34,7 @@ absl::StatusOr<std::shared_ptr<Proposer>> MakeDraft(
   EngineOptions load = options.draft;
   load.slots = engine.slots();
   load.model.graph.context = engine.plan().context();
+  load.model.graph.next_token_block = false;
   load.shared_threads = engine.SharedThreads();
   load.rewind_rows =
       static_cast<int32_t>(engine.guess_rows()) + DraftProposer::kTogether;
@@ -53,22 +56,40 @@ absl::StatusOr<std::shared_ptr<Proposer>> MakeDraft(
   return DraftProposer::Create(engine.plan(), parts, draft);
 }
 
+absl::StatusOr<std::shared_ptr<Proposer>> MakeNextToken(const Engine& engine) {
+  if (engine.next_token_executor() == nullptr) {
+    return absl::InvalidArgumentError(
+        "speculation: mtp: the model was loaded without its next-token block: "
+        "ask for it when it is loaded");
+  }
+  return std::make_shared<NextTokenProposer>(engine.plan(),
+                                             engine.next_token_executor());
+}
+
 }  // namespace
 
+void AskFor(absl::string_view mode, EngineOptions* options) {
+  if (mode == "off") return;
+  options->guess_rows = kGuessRows;
+  options->model.graph.next_token_block = mode == kNextTokenBlock;
+}
+
 absl::Status CheckSpeculationMode(absl::string_view mode) {
-  if (mode == "off" || mode == "lookup" ||
+  if (mode == "off" || mode == "lookup" || mode == kNextTokenBlock ||
       (absl::StartsWith(mode, kDraft) && mode != kDraft)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat("speculation: '", mode,
-                   "': want off, lookup, or draft: and the path of a model"));
+                   "': want off, lookup, mtp, or draft: and the path of a "
+                   "model"));
 }
 
 absl::StatusOr<std::shared_ptr<Proposer>> MakeProposer(
     const Engine& engine, const SpeculationOptions& options) {
   WEFT_RETURN_IF_ERROR(CheckSpeculationMode(options.mode));
   if (options.mode == "off") return nullptr;
+  if (options.mode == kNextTokenBlock) return MakeNextToken(engine);
   return options.mode == "lookup" ? MakeLookup(engine, options)
                                   : MakeDraft(engine, options);
 }

@@ -2,7 +2,7 @@
 //
 //   weft::SpeculationOptions speculation;
 //   speculation.mode = "lookup";
-//   engine_options.guess_rows = weft::kGuessRows;
+//   weft::AskFor(speculation.mode, &engine_options);
 //   auto engine = weft::Engine::Load("model.gguf", engine_options);
 //   scheduler_options.proposer = *weft::MakeProposer(**engine, speculation);
 #pragma once
@@ -24,7 +24,8 @@ namespace weft {
 inline constexpr int64_t kGuessRows = 15;
 
 struct SpeculationOptions {
-  // "off"; "lookup" (lookup_proposer.h); or "draft:" and the path of a model
+  // "off"; "lookup" (lookup_proposer.h); "mtp", the model's own next-token
+  // block (next_token_proposer.h); or "draft:" and the path of a model
   // (draft_proposer.h).
   std::string mode = "off";
   // Where else lookup looks: texts.
@@ -37,8 +38,12 @@ struct SpeculationOptions {
 // An error for a mode that there is not.
 absl::Status CheckSpeculationMode(absl::string_view mode);
 
-// Null for "off". Errors: those of Engine::Load and DraftProposer::Create, for
-// the draft model; texts that cannot be encoded.
+// Asks of the engine that is to be loaded what the mode needs of it.
+void AskFor(absl::string_view mode, EngineOptions* options);
+
+// Null for "off". The engine outlives the proposer's use. Errors: those of
+// Engine::Load and DraftProposer::Create, for the draft model; texts that
+// cannot be encoded; an engine without its next-token block.
 absl::StatusOr<std::shared_ptr<Proposer>> MakeProposer(
     const Engine& engine, const SpeculationOptions& options);
 

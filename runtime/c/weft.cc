@@ -217,7 +217,7 @@ absl::StatusOr<std::unique_ptr<weft_engine>> Load(const char* path,
     return absl::InvalidArgumentError(
         absl::StrCat("weft_options.speculate: ", s.message()));
   }
-  if (speculation.mode != "off") engine_options.guess_rows = weft::kGuessRows;
+  weft::AskFor(speculation.mode, &engine_options);
   weft::SchedulerOptions scheduler_options;
   scheduler_options.queue_limit = asked.queue_limit;
   scheduler_options.prefill_tokens = asked.prefill_tokens;

@@ -78,7 +78,8 @@ typedef struct weft_options {
   const char* kv_type;    /* "f16", "f32", "bf16", "q8_0"; NULL: "f16" */
   const char* isa;        /* the most of the processor to use; NULL: all */
   /* Who guesses tokens, so that several run in one step where that is faster:
-   * "off"; "lookup": how the text went on before; or "draft:" and the path of a
+   * "off"; "lookup": how the text went on before; "mtp": the model's own
+   * next-token block, where its file has one; or "draft:" and the path of a
    * smaller model with the same vocabulary. Changes no bit. NULL: "off" */
   const char* speculate;
   /* LoRA adapters beside the weights, "FILE" or "FILE=SCALE" each: the scale is

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/next_token_block.h"
 #include "graph/standard_inputs.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
@@ -28,6 +29,27 @@ int FindPort(const std::vector<Port>& ports, const std::string& name) {
   return -1;
 }
 
+// Of each node, whether it works for nothing where no output rows are wanted:
+// no state and no output of another number of rows depends on it.
+std::vector<bool> NodesForRows(const Graph& graph) {
+  std::vector<bool> wanted(graph.value_count(), false);
+  for (const auto& [name, id] : graph.outputs()) {
+    const Shape& shape = graph.value(id).type.shape;
+    wanted[id] = shape.rank() == 0 || !(shape[0] == Dim::Rows());
+  }
+  std::vector<bool> for_rows(graph.node_count(), true);
+  const std::vector<NodeId>& order = graph.order();
+  for (auto n = order.rbegin(); n != order.rend(); ++n) {
+    const Node& node = graph.node(*n);
+    for (ValueId id : node.outputs) {
+      if (wanted[id]) for_rows[*n] = false;
+    }
+    if (for_rows[*n]) continue;
+    for (ValueId id : node.inputs) wanted[id] = true;
+  }
+  return for_rows;
+}
+
 }  // namespace
 
 struct Executor::Bucket {
@@ -38,7 +60,8 @@ struct Executor::Bucket {
     std::vector<int> guarded;  // weights whose checksums are to be compared
     int operands;              // inputs and results
     int inputs;
-    int slot_state = -1;  // the state by sequence that the node updates
+    int slot_state = -1;    // the state by sequence that the node updates
+    bool for_rows = false;  // only what is made of output rows depends on it
   };
 
   // An operand whose memory the caller gives anew in every step.
@@ -57,20 +80,21 @@ struct Executor::Bucket {
 };
 
 Executor::Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
-                   KvCache* cache)
+                   KvCache* cache, int first_state)
     : plan_(std::move(plan)),
       threads_(threads),
       cache_(cache),
+      first_state_(first_state),
       guard_(*plan_) {}
 
 Executor::~Executor() = default;
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-    bool huge_pages, int32_t rewind_rows) {
+    bool huge_pages, int32_t rewind_rows, int first_state) {
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
   std::unique_ptr<Executor> executor(
-      new Executor(std::move(plan), threads, cache));
+      new Executor(std::move(plan), threads, cache, first_state));
   WEFT_ASSIGN_OR_RETURN(
       Arena arena, Arena::Create(memory.arena, "intermediates", huge_pages));
   executor->arena_ = std::move(arena);
@@ -83,6 +107,14 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     WEFT_RETURN_IF_ERROR(executor->CollectPorts(graph));
   }
   executor->NameBatchInputs();
+  if (executor->hidden_output_ >= 0) {
+    WEFT_ASSIGN_OR_RETURN(
+        executor->hidden_memory_,
+        Arena::Create(executor->plan_->max_tokens() *
+                          executor->plan_->model.embedding_length *
+                          int64_t{sizeof(float)},
+                      "hidden rows"));
+  }
   if (rewind_rows < 0 || rewind_rows > executor->plan_->max_tokens()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot go back ", rewind_rows, " rows: want 0 to ",
@@ -132,13 +164,19 @@ absl::Status Executor::CollectPorts(const Graph& graph) {
 }
 
 void Executor::NameBatchInputs() {
-  if (outputs_.size() != 1 || outputs_[0].name != plan_->model.output()) {
+  hidden_output_ = FindPort(outputs_, kHiddenRows);
+  const size_t results = hidden_output_ >= 0 ? 2 : 1;
+  if (outputs_.size() != results ||
+      FindPort(outputs_, plan_->model.output()) < 0) {
+    hidden_output_ = -1;
     return;
   }
+  batch_results_.resize(results);
   for (const Port& input : inputs_) {
     const StandardInputInfo* standard = FindStandardInput(input.name);
     if (standard == nullptr) {
       batch_inputs_.clear();
+      hidden_output_ = -1;
       return;
     }
     batch_inputs_.push_back(static_cast<int>(standard->input));
@@ -175,7 +213,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
   }
   const int cached =
       cache_ != nullptr ? static_cast<int>(cache_->states().size()) : 0;
-  if (states != cached) {
+  if (states > cached - first_state_) {
     return absl::InternalError("the KV cache was made for another plan");
   }
   std::vector<int> output_of(graph.value_count(), -1);
@@ -183,6 +221,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     output_of[id] = FindPort(outputs_, name);
   }
 
+  const std::vector<bool> for_rows = NodesForRows(graph);
   const auto add_operand = [&](ValueId id) -> absl::Status {
     const Value& value = graph.value(id);
     const ViewOf view = RootOf(graph, id);
@@ -194,7 +233,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     if (dim == Dim::Tokens()) rows = RowCount::kTokens;
     if (dim == Dim::Rows()) rows = RowCount::kOutputs;
     if (state_of[id] >= 0) {
-      operand.state = &cache_->states()[state_of[id]];
+      operand.state = &cache_->states()[first_state_ + state_of[id]];
     } else if (root.kind == ValueKind::kInput) {
       bucket->inputs.push_back(
           {place, FindPort(inputs_, root.name), view.byte_offset});
@@ -235,7 +274,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     if (op.writes_state) {
       const int state = state_of[node.inputs[0]];
       state_of[node.outputs[0]] = state;
-      if (cache_->states()[state].page_table == nullptr) {
+      if (cache_->states()[first_state_ + state].page_table == nullptr) {
         step.slot_state = state;
         update_operands_.resize(
             std::max(update_operands_.size(), size_t(step.operands)));
@@ -254,6 +293,7 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     const KernelEntry* entry = FindKernel(node.kernel);
     step.kernel = entry->Create({graph, node, {plan_->options.isa}});
     step.call = {};
+    step.for_rows = for_rows[n];
     if (node.scratch_offset >= 0) {
       step.call.scratch = arena_.data() + node.scratch_offset;
     }
@@ -382,14 +422,20 @@ absl::Status Executor::Run(const Batch& batch) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     batch_data_[i] = numbers[batch_inputs_[i]];
   }
-  void* const logits = batch.logits;
+  const int64_t tokens = static_cast<int64_t>(batch.ids.size());
+  batch_results_[hidden_output_ == 0 ? 1 : 0] = batch.logits;
+  if (hidden_output_ >= 0) {
+    batch_results_[hidden_output_] = hidden_memory_.data();
+    hidden_rows_ = absl::MakeConstSpan(
+        reinterpret_cast<const float*>(hidden_memory_.data()),
+        tokens * plan_->model.embedding_length);
+  }
   // A step that ends in its middle leaves states that are of no use.
   history_.BeginStep(batch.positions, batch.slots);
   SetPositions(batch, false);
   const absl::Status status =
-      Run(Step{static_cast<int64_t>(batch.ids.size()),
-               static_cast<int64_t>(batch.output_rows.size()), batch_data_,
-               absl::MakeConstSpan(&logits, 1)});
+      Run(Step{tokens, static_cast<int64_t>(batch.output_rows.size()),
+               batch_data_, batch_results_});
   if (status.ok()) SetPositions(batch, true);
   history_.EndStep(status.ok());
   return status;
@@ -483,6 +529,7 @@ absl::Status Executor::Run(const Step& step) {
   const ThreadPool::Scope scope(threads_);
   for (size_t i = 0; i < bucket->steps.size(); ++i) {
     const Bucket::NodeStep& node = bucket->steps[i];
+    if (node.for_rows && step.rows == 0) continue;
     if (!guard_.done()) {
       for (int weight : node.guarded) {
         WEFT_RETURN_IF_ERROR(guard_.Check(weight, threads_));

@@ -45,7 +45,8 @@ struct Port {
 };
 
 // One step of any graph. Nothing is checked: T and R are at most the plan's
-// bounds, memory is as large as the ports' types with these T and R say
+// bounds (R may be 0: then what no state and no row of T depends on is left
+// out), memory is as large as the ports' types with these T and R say
 // (GraphRunner and Batch see to it), and nothing overlaps.
 struct Step {
   int64_t tokens;
@@ -73,13 +74,13 @@ class NodeObserver {
 class Executor {
  public:
   // `plan`, `threads` and `cache` must outlive the executor; weights must have
-  // been made. The cache has a state for each of the plan's; it may be null
-  // when there is none. `rewind_rows`: for Truncate; above 0 the cache has
-  // marks. Errors: no memory; an output that no node makes; more rows to go
-  // back than the plan takes in a step.
+  // been made. The cache has a state for each of the plan's, from number
+  // `first_state` on; it may be null when there is none. `rewind_rows`: for
+  // Truncate; above 0 the cache has marks. Errors: no memory; an output that no
+  // node makes; more rows to go back than the plan takes in a step.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-      bool huge_pages = false, int32_t rewind_rows = 0);
+      bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0);
   ~Executor();
 
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -96,6 +97,10 @@ class Executor {
   // an error then ends the step in its middle, and every later one that reads
   // the weight. Not thread-safe.
   absl::Status Run(const Batch& batch);
+
+  // Of plans with a next-token block: what the last such step made of each of
+  // its tokens, [tokens][embedding]. Valid until the next.
+  absl::Span<const float> hidden_rows() const { return hidden_rows_; }
 
   // For tokens that are only tried: from now on Truncate takes the states by
   // sequence of this slot back to what they are now, or were since, as long as
@@ -125,7 +130,7 @@ class Executor {
   struct Bucket;
 
   Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
-           KvCache* cache);
+           KvCache* cache, int first_state);
   absl::Status CollectPorts(const Graph& graph);
   void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
@@ -142,6 +147,7 @@ class Executor {
   std::shared_ptr<const Plan> plan_;
   ThreadPool* threads_;
   KvCache* cache_;
+  const int first_state_;
   Arena arena_;
   Arena scratch_;
   int64_t thread_scratch_bytes_ = 0;
@@ -151,6 +157,11 @@ class Executor {
   // Which of a batch's spans each input is; empty: not a language model.
   std::vector<int> batch_inputs_;
   std::vector<const void*> batch_data_;  // reused by every step
+  // Of a batch: its logits, and the rows of its tokens, which lie here.
+  std::vector<void*> batch_results_;
+  int hidden_output_ = -1;
+  Arena hidden_memory_;
+  absl::Span<const float> hidden_rows_;
   // For encoders, likewise.
   std::vector<int32_t> last_positions_, last_of_slot_;
   // For plans with adapters: of steps that ask for none.

@@ -498,6 +498,10 @@ absl::Status Batcher::RunRows() {
   const Batch batch = {ids_,         positions_,     slots_,
                        output_rows_, logits_.data(), adapter_scales_};
   WEFT_RETURN_IF_ERROR(executor_.Run(batch));
+  if (options_.proposer != nullptr) {
+    WEFT_RETURN_IF_ERROR(
+        options_.proposer->Follow(batch, executor_.hidden_rows()));
+  }
   rows_end_ = std::chrono::steady_clock::now();
   DropLateMasks();
   for (Sequence* sequence : running_) {

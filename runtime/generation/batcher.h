@@ -161,6 +161,7 @@ class Batcher {
   int64_t MostGuesses(const Sequence& sequence, int64_t most) const;
   void GuessForced(Sequence* sequence, int64_t most);
   bool IsAllowed(Sequence* sequence, int32_t token);
+  int64_t ReserveForGuesses(Sequence* sequence, int64_t guesses);
   void TakePagesForGuesses(Sequence* sequence);
   void ChooseAcceptedTokens();
   bool Accepts(Sequence* sequence);

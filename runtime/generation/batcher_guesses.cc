@@ -143,7 +143,11 @@ void Batcher::ProposeWhatIsWorthIt(int64_t room) {
 // Returns the seconds it took, where that counts.
 double Batcher::Propose(Sequence* sequence, int64_t most) {
   std::vector<int32_t>& guesses = sequence->guesses;
+  if (options_.proposer->writes_pages()) {
+    most = ReserveForGuesses(sequence, most);
+  }
   guesses.resize(most);
+  if (guesses.empty()) return 0;
   const Proposal proposal = options_.proposer->Propose(
       sequence->slot, sequence->tokens, sequence->chooser.sampler(),
       absl::MakeSpan(guesses));
@@ -199,17 +203,21 @@ bool Batcher::IsAllowed(Sequence* sequence, int32_t token) {
 }
 
 // Only of those that nothing is in: what is kept for others is worth more.
-void Batcher::TakePagesForGuesses(Sequence* sequence) {
+// Returns for how many there are any.
+int64_t Batcher::ReserveForGuesses(Sequence* sequence, int64_t guesses) {
   const PagePool& pool = cache_.pool();
-  std::vector<int32_t>& guesses = sequence->guesses;
   const int64_t run = sequence->computed + sequence->rows;
   const int64_t pages =
       int64_t{pool.held_pages(sequence->slot)} + pool.free_pages();
-  const int64_t count =
-      std::min(static_cast<int64_t>(guesses.size()), pages * kPageTokens - run);
-  guesses.resize(std::max<int64_t>(count, 0));
-  if (guesses.empty()) return;
-  if (!cache_.Reserve(sequence->slot, run + count).ok()) guesses.clear();
+  guesses = std::min(guesses, pages * kPageTokens - run);
+  if (guesses < 1) return 0;
+  return cache_.Reserve(sequence->slot, run + guesses).ok() ? guesses : 0;
+}
+
+void Batcher::TakePagesForGuesses(Sequence* sequence) {
+  std::vector<int32_t>& guesses = sequence->guesses;
+  guesses.resize(
+      ReserveForGuesses(sequence, static_cast<int64_t>(guesses.size())));
 }
 
 // After the step, and after the tokens of its own rows are chosen: goes on with

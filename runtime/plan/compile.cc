@@ -51,9 +51,9 @@ void ReadMapped(const Graph& graph) {
 
 // Weights that lie in a file become ones that are made, by copying.
 void CopyFromFiles(Plan& plan) {
-  for (Graph& graph : plan.buckets) {
-    for (ValueId id = 0; id < graph.value_count(); ++id) {
-      Value& value = graph.value(id);
+  for (Graph* graph : plan.AllGraphs()) {
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      Value& value = graph->value(id);
       if (value.kind != ValueKind::kWeight || value.data.make != nullptr ||
           value.data.bytes.empty()) {
         continue;
@@ -70,9 +70,9 @@ void CopyFromFiles(Plan& plan) {
 // Keeps the files that a weight still lies in.
 void ForgetUnusedFiles(Plan& plan) {
   std::set<const void*> used;
-  for (const Graph& graph : plan.buckets) {
-    for (ValueId id = 0; id < graph.value_count(); ++id) {
-      used.insert(graph.value(id).data.owner.get());
+  for (const Graph* graph : plan.AllGraphs()) {
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      used.insert(graph->value(id).data.owner.get());
     }
   }
   plan.files.erase(std::remove_if(plan.files.begin(), plan.files.end(),
@@ -140,12 +140,30 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
   return plan;
 }
 
+void AddNextTokenBlock(Plan block, Plan* plan) {
+  const Graph& main = plan->buckets.back();
+  for (Graph& graph : block.buckets) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      Value& value = graph.value(id);
+      if (value.kind != ValueKind::kWeight) continue;
+      const ValueId other = main.FindValue(value.name);
+      if (other == kNone || main.value(other).type == value.type) continue;
+      value.name =
+          graph.FreeName(absl::StrCat("next_token_block.", value.name));
+    }
+  }
+  plan->next_token_buckets = std::move(block.buckets);
+}
+
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
                          const Progress& progress, bool copy) {
   if (copy) {
     CopyFromFiles(plan);
   } else {
     ReadMapped(plan.buckets.front());
+    if (!plan.next_token_buckets.empty()) {
+      ReadMapped(plan.next_token_buckets.front());
+    }
   }
   const std::vector<WeightJob> jobs = WeightJobs(plan, true);
   if (jobs.empty()) return plan.CheckFiles();
@@ -161,9 +179,9 @@ absl::Status MakeWeights(Plan& plan, ThreadPool& threads, bool huge_pages,
     made[job.value->name] =
         absl::MakeConstSpan(memory->data() + job.offset, job.bytes);
   }
-  for (Graph& graph : plan.buckets) {
-    for (ValueId id = 0; id < graph.value_count(); ++id) {
-      Value& value = graph.value(id);
+  for (Graph* graph : plan.AllGraphs()) {
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      Value& value = graph->value(id);
       if (value.kind != ValueKind::kWeight || value.data.make == nullptr) {
         continue;
       }

@@ -24,6 +24,10 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
                              const PassObserver& observer = nullptr,
                              const std::string& stop_after = "");
 
+// Gives a plan the graphs of its model's next-token block, compiled with the
+// same options. What both read in different layouts gets a name of its own.
+void AddNextTokenBlock(Plan block, Plan* plan);
+
 // Makes the weights that are only described, into one block of memory that the
 // plan's graphs keep alive, and reads those that stay in the model file, or
 // with `copy` copies them, too: then plan.files is empty. Idempotent. Errors:

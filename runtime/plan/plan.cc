@@ -1,8 +1,11 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/status.h"
+#include "graph/next_token_block.h"
 #include "ops/heads.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
@@ -11,6 +14,7 @@
 #include "runtime/cache/prefix_cache.h"
 #include "runtime/plan/large_tables.h"
 #include "runtime/plan/slot_updates.h"
+#include "runtime/speculation/hidden_rows.h"
 #include "runtime/speculation/token_index.h"
 
 namespace weft {
@@ -56,6 +60,40 @@ const Graph& Plan::BucketFor(int64_t tokens) const {
   return buckets.back();
 }
 
+std::vector<const Graph*> Plan::AllGraphs() const {
+  std::vector<const Graph*> graphs;
+  for (const Graph& graph : buckets) graphs.push_back(&graph);
+  for (const Graph& graph : next_token_buckets) graphs.push_back(&graph);
+  return graphs;
+}
+
+std::vector<Graph*> Plan::AllGraphs() {
+  std::vector<Graph*> graphs;
+  for (Graph& graph : buckets) graphs.push_back(&graph);
+  for (Graph& graph : next_token_buckets) graphs.push_back(&graph);
+  return graphs;
+}
+
+Plan NextTokenPlan(const Plan& plan) {
+  Plan block;
+  block.model.architecture = plan.model.architecture;
+  block.model.embedding_length = plan.model.embedding_length;
+  block.model.vocabulary_size = plan.model.vocabulary_size;
+  block.options = plan.options;
+  block.buckets = plan.next_token_buckets;
+  block.weight_checksums = plan.weight_checksums;
+  return block;
+}
+
+std::vector<StateBytes> StatesOf(const Plan& plan) {
+  std::vector<StateBytes> states = StatesOf(plan.buckets.back());
+  if (plan.next_token_buckets.empty()) return states;
+  for (const StateBytes& state : StatesOf(plan.next_token_buckets.back())) {
+    states.push_back(state);
+  }
+  return states;
+}
+
 std::vector<StateBytes> StatesOf(const Graph& graph) {
   std::vector<StateBytes> states;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
@@ -77,35 +115,79 @@ absl::Status Plan::CheckFiles() const {
   return absl::OkStatus();
 }
 
+namespace {
+
+// By bucket, of which one runs at a time.
+void AddIntermediates(const std::vector<Graph>& buckets, int64_t* arena,
+                      int64_t* thread_scratch) {
+  int64_t largest = 0;
+  for (const Graph& graph : buckets) {
+    largest = std::max(largest, graph.arena.bytes);
+    for (NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      const KernelEntry* entry = FindKernel(node.kernel);
+      if (entry == nullptr) continue;
+      *thread_scratch =
+          std::max(*thread_scratch,
+                   AlignedBytes(entry->ThreadScratchBytes({graph, node, {}})));
+    }
+  }
+  *arena += largest;
+}
+
+// What the executor of the block, and who guesses by it, hold.
+void AddNextTokenMemory(const Plan& plan, int64_t slots, int64_t guess_rows,
+                        PlanMemory* memory) {
+  const int64_t d = plan.model.embedding_length;
+  // The model's rows of a step, also where a plan's block is not wanted.
+  for (const auto& [name, id] : plan.buckets.back().outputs()) {
+    if (name == kHiddenRows) {
+      memory->next_token_block += 4 * plan.max_tokens() * d;
+    }
+  }
+  if (plan.next_token_buckets.empty()) return;
+  AddIntermediates(plan.next_token_buckets, &memory->next_token_block,
+                   &memory->next_token_scratch);
+  // The rows before those; what one row gives, and zeros; and the text with
+  // what is guessed.
+  memory->next_token_block +=
+      4 * (plan.max_tokens() * d + 2 * d + plan.model.vocabulary_size) +
+      int64_t{sizeof(int32_t)} * (plan.context() + guess_rows + 1) +
+      HiddenRows::BytesFor(slots, guess_rows + HiddenRows::kBehind, d);
+}
+
+}  // namespace
+
 PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
                     int64_t kv_pages, int32_t checkpoints, int32_t rewind_rows,
                     int64_t guess_rows) {
   PlanMemory memory;
   const Graph& last = plan.buckets.back();
-  for (ValueId id = 0; id < last.value_count(); ++id) {
-    const Value& value = last.value(id);
-    if (value.kind != ValueKind::kWeight || StaysInFile(last, id)) continue;
-    memory.weights += AlignedBytes(StorageBytes(value.type, last.bounds));
-    ValueType plain = value.type;
-    plain.layout.clear();
-    memory.source_weights += StorageBytes(plain, last.bounds);
-  }
-  for (const Graph& graph : plan.buckets) {
-    memory.arena = std::max(memory.arena, graph.arena.bytes);
-    for (NodeId id : graph.order()) {
-      const Node& node = graph.node(id);
-      const KernelEntry* entry = FindKernel(node.kernel);
-      if (entry == nullptr) continue;
-      memory.thread_scratch =
-          std::max(memory.thread_scratch,
-                   AlignedBytes(entry->ThreadScratchBytes({graph, node, {}})));
+  std::set<std::string> counted;
+  const auto add_weights = [&](const Graph& graph) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      const Value& value = graph.value(id);
+      if (value.kind != ValueKind::kWeight || StaysInFile(graph, id) ||
+          !counted.insert(value.name).second) {
+        continue;
+      }
+      memory.weights += AlignedBytes(StorageBytes(value.type, graph.bounds));
+      ValueType plain = value.type;
+      plain.layout.clear();
+      memory.source_weights += StorageBytes(plain, graph.bounds);
     }
+  };
+  add_weights(last);
+  if (!plan.next_token_buckets.empty()) {
+    add_weights(plan.next_token_buckets.back());
   }
+  AddIntermediates(plan.buckets, &memory.arena, &memory.thread_scratch);
+  AddNextTokenMemory(plan, slots, guess_rows, &memory);
   const int64_t places =
       int64_t{slots} * (rewind_rows > 0 ? 2 : 1) + checkpoints;
   memory.history = HistoryBytes(SlotUpdates(last), slots, rewind_rows);
   int64_t page = 0;
-  for (const StateBytes& state : StatesOf(last)) {
+  for (const StateBytes& state : StatesOf(plan)) {
     if (state.by_sequence) {
       memory.slot += state.bytes;
       memory.slots += StatePartBytes(state.bytes, places);
@@ -115,11 +197,17 @@ PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
   }
   memory.kv_per_token = page / kPageTokens;
   int64_t page_of_heads = page;
-  for (NodeId id : last.order()) {
-    const Node& node = last.node(id);
-    const int64_t bytes = PageBytesOfHeads(last, node);
-    if (bytes == 0) continue;
-    page_of_heads += bytes - KvPageBytes(last.value(node.inputs[1]).type);
+  const auto add_heads = [&](const Graph& graph) {
+    for (NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      const int64_t bytes = PageBytesOfHeads(graph, node);
+      if (bytes == 0) continue;
+      page_of_heads += bytes - KvPageBytes(graph.value(node.inputs[1]).type);
+    }
+  };
+  add_heads(last);
+  if (!plan.next_token_buckets.empty()) {
+    add_heads(plan.next_token_buckets.back());
   }
   memory.kv_per_token_of_heads = page_of_heads / kPageTokens;
   memory.sequences = slots;
@@ -142,9 +230,9 @@ PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
   }
   memory.tokenizer = TokenizerBytes(plan.vocabulary);
   memory.program = kProgramBytes;
-  for (const Graph& graph : plan.buckets) {
+  for (const Graph* graph : plan.AllGraphs()) {
     memory.program +=
-        static_cast<int64_t>(graph.order().size()) * kBytesPerNode;
+        static_cast<int64_t>(graph->order().size()) * kBytesPerNode;
   }
   return memory;
 }

@@ -111,6 +111,7 @@ struct ModelReference {
   uint64_t tensors_xxh3 = 0;  // of all tensor data, in the file's order
   KvTypes kv_type;
   int64_t context = 0;
+  bool next_token_block = false;
 };
 
 struct Plan {
@@ -118,6 +119,11 @@ struct Plan {
   Vocabulary vocabulary;
   CompileOptions options;
   std::vector<Graph> buckets;  // bounds.tokens ascending
+  // Of the model's next-token block (graph/next_token_block.h), for the same
+  // numbers of tokens and the same context; none where it was not asked for.
+  // Weights of one name are one, whoever reads them, and so is the page table;
+  // its states stand in the cache behind the model's.
+  std::vector<Graph> next_token_buckets;
   // Of the passes that ran once, then of those that ran for the last bucket.
   std::vector<PassRecord> passes;
   int nodes_before = 0;  // in the graph that the loader wrote
@@ -139,7 +145,15 @@ struct Plan {
   // The smallest bucket that takes this many tokens. Requires tokens <=
   // max_tokens().
   const Graph& BucketFor(int64_t tokens) const;
+
+  // What may be read of all graphs alike.
+  std::vector<const Graph*> AllGraphs() const;
+  std::vector<Graph*> AllGraphs();
 };
+
+// The block's graphs as a plan for an executor of their own, sharing weights.
+// Requires that there are any.
+Plan NextTokenPlan(const Plan& plan);
 
 // Memory of a plan in bytes, known before anything is loaded. The sum is the
 // resident size of a process that has filled its context: pages count when they
@@ -160,6 +174,11 @@ struct PlanMemory {
   int64_t history = 0;   // rows that sequences can go back, and their results
   int64_t logits = 0;    // rows that a step may ask for
   int64_t guessing = 0;  // what is known of texts to guess how they go on
+  // Of the next-token block: intermediates and logits, and the rows that it
+  // reads and hands on; and scratch of one thread. Its weights, keys and values
+  // are among the others.
+  int64_t next_token_block = 0;
+  int64_t next_token_scratch = 0;
   // What a scheduler keeps: the sequences' tokens, which pages hold what; and
   // for each token that is chosen beside others, what it is chosen in.
   int64_t batching = 0;
@@ -168,10 +187,10 @@ struct PlanMemory {
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + thread_scratch * threads + kv + slots + history +
-           logits + guessing + batching +
-           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
-           program;
+    return weights + arena + (thread_scratch + next_token_scratch) * threads +
+           kv + slots + history + logits + guessing + next_token_block +
+           batching + choosing * std::min<int64_t>(threads, sequences) +
+           tokenizer + program;
   }
 };
 
@@ -188,5 +207,7 @@ int64_t AlignedBytes(int64_t bytes);
 
 // What each state takes, in the order of the graph's states.
 std::vector<StateBytes> StatesOf(const Graph& graph);
+// Of the model, then of its next-token block.
+std::vector<StateBytes> StatesOf(const Plan& plan);
 
 }  // namespace weft

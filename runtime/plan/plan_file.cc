@@ -227,9 +227,9 @@ absl::Status AttachWeights(const WeightTable& table,
 // A plan for more than this machine has may still use nothing of it.
 absl::Status CheckIsa(const Plan& plan, Isa machine, const std::string& path) {
   if (RunsOn(machine, plan.options.isa)) return absl::OkStatus();
-  for (const Graph& graph : plan.buckets) {
-    for (NodeId id : graph.order()) {
-      const Node& node = graph.node(id);
+  for (const Graph* graph : plan.AllGraphs()) {
+    for (NodeId id : graph->order()) {
+      const Node& node = graph->node(id);
       if (node.kernel.empty()) continue;
       const KernelEntry* entry = FindKernel(node.kernel);
       if (entry != nullptr && RunsOn(machine, entry->isa())) continue;
@@ -330,6 +330,7 @@ absl::Status SaveReference(const Plan& plan, const ModelReference& reference,
                            const std::string& path) {
   PlanProto header = HeaderOf(plan);
   header.clear_buckets();
+  header.clear_next_token_buckets();
   WriteReference(reference, &header);
   const std::string bytes = Serialize(header);
   Preamble preamble;
@@ -357,13 +358,14 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
   if (result->reference) return result;
   result->plan.weight_checksums = std::move(checksums);
   result->plan.files = {file};
-  for (Graph& graph : result->plan.buckets) {
-    WEFT_RETURN_IF_ERROR(AttachWeights(weights, file, &graph));
+  for (Graph* graph : result->plan.AllGraphs()) {
+    WEFT_RETURN_IF_ERROR(AttachWeights(weights, file, graph));
   }
   WEFT_RETURN_IF_ERROR(CheckIsa(result->plan, machine, path));
   WEFT_RETURN_IF_ERROR(CheckPlanNeeds(result->plan, path));
-  for (const Graph& graph : result->plan.buckets) {
-    WEFT_RETURN_IF_ERROR(CheckLayouts(graph, path));
+  for (const Graph* graph :
+       static_cast<const Plan&>(result->plan).AllGraphs()) {
+    WEFT_RETURN_IF_ERROR(CheckLayouts(*graph, path));
   }
   if (absl::Status s = VerifyModelPlan(result->plan, machine); !s.ok()) {
     return Bad(path, s.message());

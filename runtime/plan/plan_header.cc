@@ -185,6 +185,7 @@ absl::StatusOr<ModelReference> ReadReference(const ModelReferenceProto& proto) {
   }
   reference.kv_type = *std::move(kv_type);
   reference.context = proto.context();
+  reference.next_token_block = proto.next_token_block();
   if (reference.path.find('\0') != std::string::npos || reference.bytes < 0 ||
       reference.context < 1) {
     return Bad("reference", "its path, size or context cannot be");
@@ -200,6 +201,24 @@ void WriteReference(const ModelReference& reference,
   proto->set_tensors_xxh3(reference.tensors_xxh3);
   proto->set_kv_type(reference.kv_type.ToString());
   proto->set_context(reference.context);
+  proto->set_next_token_block(reference.next_token_block);
+}
+
+absl::Status ReadBuckets(
+    const google::protobuf::RepeatedPtrField<GraphProto>& protos,
+    const CompileOptions& options, std::vector<Graph>* buckets) {
+  if (static_cast<size_t>(protos.size()) != options.buckets.size()) {
+    return Bad("buckets", absl::StrCat(protos.size(), " graphs for ",
+                                       options.buckets.size()));
+  }
+  for (int i = 0; i < protos.size(); ++i) {
+    WEFT_ASSIGN_OR_RETURN(Graph graph, FromProto(protos[i], FindOpSchema));
+    if (graph.bounds.tokens != options.buckets[i]) {
+      return Bad("buckets", "a graph is for another number of tokens");
+    }
+    buckets->push_back(std::move(graph));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -211,6 +230,9 @@ PlanProto HeaderOf(const Plan& plan) {
   WriteOptions(plan.options, header.mutable_options());
   for (const Graph& graph : plan.buckets) {
     *header.add_buckets() = ToProto(graph);
+  }
+  for (const Graph& graph : plan.next_token_buckets) {
+    *header.add_next_token_buckets() = ToProto(graph);
   }
   for (const PassRecord& pass : plan.passes) {
     PassRecordProto* out = header.add_passes();
@@ -251,7 +273,8 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
     plan.source = std::move(source);
   }
   if (header.has_reference()) {
-    if (header.buckets_size() > 0 || header.weights_size() > 0) {
+    if (header.buckets_size() > 0 || header.weights_size() > 0 ||
+        header.next_token_buckets_size() > 0) {
       return Bad("reference", "there are graphs or weights too");
     }
     WEFT_ASSIGN_OR_RETURN(ModelReference reference,
@@ -260,18 +283,11 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
     file.reference = std::move(reference);
     return file;
   }
-  if (static_cast<size_t>(header.buckets_size()) !=
-      plan.options.buckets.size()) {
-    return Bad("buckets", absl::StrCat(header.buckets_size(), " graphs for ",
-                                       plan.options.buckets.size()));
-  }
-  for (int i = 0; i < header.buckets_size(); ++i) {
-    WEFT_ASSIGN_OR_RETURN(Graph graph,
-                          FromProto(header.buckets(i), FindOpSchema));
-    if (graph.bounds.tokens != plan.options.buckets[i]) {
-      return Bad("buckets", "a graph is for another number of tokens");
-    }
-    plan.buckets.push_back(std::move(graph));
+  WEFT_RETURN_IF_ERROR(
+      ReadBuckets(header.buckets(), plan.options, &plan.buckets));
+  if (header.next_token_buckets_size() > 0) {
+    WEFT_RETURN_IF_ERROR(ReadBuckets(header.next_token_buckets(), plan.options,
+                                     &plan.next_token_buckets));
   }
   return file;
 }

@@ -1,6 +1,7 @@
 #include "runtime/plan/plan_identity.h"
 
 #include <fstream>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,16 +30,20 @@ uint64_t HashOfThisProgram() {
 
 std::string PlanIdentity(const Plan& plan) {
   std::string identity = absl::StrCat(HashOfThisProgram(), "\n");
-  for (const Graph& bucket : plan.buckets) {
-    absl::StrAppend(&identity, Dump(bucket));
+  for (const Graph* bucket : plan.AllGraphs()) {
+    absl::StrAppend(&identity, Dump(*bucket));
   }
-  const Graph& graph = plan.buckets.back();
-  for (ValueId id = 0; id < graph.value_count(); ++id) {
-    const Value& value = graph.value(id);
-    if (value.kind != ValueKind::kWeight) continue;
-    const auto bytes = value.data.bytes;
-    absl::StrAppend(&identity, value.name, " ",
-                    XXH3_64bits(bytes.data(), bytes.size()), "\n");
+  std::set<std::string> seen;  // buckets share weights
+  for (const Graph* graph : plan.AllGraphs()) {
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      const Value& value = graph->value(id);
+      if (value.kind != ValueKind::kWeight || !seen.insert(value.name).second) {
+        continue;
+      }
+      const auto bytes = value.data.bytes;
+      absl::StrAppend(&identity, value.name, " ",
+                      XXH3_64bits(bytes.data(), bytes.size()), "\n");
+    }
   }
   return identity;
 }

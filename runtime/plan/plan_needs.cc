@@ -40,9 +40,9 @@ std::vector<std::string> Missing(const std::vector<std::string>& wanted,
 
 absl::Status CheckPlanNeeds(const Plan& plan, const std::string& path) {
   std::set<std::string> missing;
-  for (const Graph& graph : plan.buckets) {
-    for (NodeId id : graph.order()) {
-      const Node& node = graph.node(id);
+  for (const Graph* graph : plan.AllGraphs()) {
+    for (NodeId id : graph->order()) {
+      const Node& node = graph->node(id);
       if (!node.op->known) {
         missing.insert(absl::StrCat("op ", node.op->name));
       }

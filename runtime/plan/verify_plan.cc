@@ -7,9 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/next_token_block.h"
 #include "graph/standard_inputs.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/reference.h"
 #include "ops/storage.h"
 #include "passes/check_plan.h"
 #include "passes/lifetimes.h"
@@ -23,6 +25,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 48;
 constexpr int64_t kMaxTokens = 1 << 16;
 constexpr int64_t kMaxContext = 1 << 24;
 constexpr int64_t kMaxVocabulary = 1 << 24;
+constexpr int64_t kMaxEmbedding = 1 << 24;
 
 absl::Status Illegal(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -203,10 +206,22 @@ absl::Status CheckIndices(const Graph& graph, int64_t vocabulary) {
   return absl::OkStatus();
 }
 
-absl::Status CheckInputs(const Graph& graph, int64_t adapters) {
+ValueType RowsOfTokens(const ModelInfo& model) {
+  return {
+      DType::kF32, {Dim::Tokens(), Dim::Number(model.embedding_length)}, ""};
+}
+
+// `block`: of the model's next-token block.
+absl::Status CheckInputs(const Graph& graph, const ModelInfo& model,
+                         bool block) {
+  const int64_t adapters = static_cast<int64_t>(model.adapters.size());
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kInput) continue;
+    if (block && value.name == kPreviousHidden &&
+        value.type == RowsOfTokens(model)) {
+      continue;
+    }
     const StandardInputInfo* input = FindStandardInput(value.name);
     if (input == nullptr || !(value.type == TypeOf(input->input, adapters))) {
       return Illegal(value.name, absl::StrCat("no standard input is ",
@@ -217,14 +232,21 @@ absl::Status CheckInputs(const Graph& graph, int64_t adapters) {
 }
 
 // The logits (of an encoder: the tokens' vectors) and, besides them, only
-// states.
-absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model) {
+// states; and where there is a next-token block, what it reads.
+absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model,
+                               bool has_block) {
   const ValueType want = {
       DType::kF32, {Dim::Rows(), Dim::Number(model.output_columns())}, ""};
   ValueId logits = kNone;
+  bool gives_rows = false;
   for (const auto& [name, id] : graph.outputs()) {
     if (IsStateVersion(graph, id)) continue;
     const Node* producer = graph.Producer(id);
+    if (has_block && name == kHiddenRows && producer != nullptr &&
+        !OpOf(*producer).view && graph.value(id).type == RowsOfTokens(model)) {
+      gives_rows = true;
+      continue;
+    }
     if (name != model.output() || producer == nullptr || OpOf(*producer).view ||
         !(graph.value(id).type == want)) {
       return Illegal(
@@ -241,7 +263,40 @@ absl::Status CheckModelOutputs(const Graph& graph, const ModelInfo& model) {
   if (!graph.Users(logits).empty()) {
     return Illegal(model.output(), "something reads them");
   }
+  if (has_block && !gives_rows) {
+    return Illegal("outputs", absl::StrCat("there are no ", kHiddenRows));
+  }
   return absl::OkStatus();
+}
+
+// Logits, rows that may stand for the model's, and states by position.
+absl::Status CheckBlockOutputs(const Graph& graph, const ModelInfo& model) {
+  bool logits = false, hidden = false;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kState && IsSlotState(value.type)) {
+      return Illegal(value.name, "a next-token block with a state by sequence");
+    }
+  }
+  for (const auto& [name, id] : graph.outputs()) {
+    if (IsStateVersion(graph, id)) continue;
+    const Node* producer = graph.Producer(id);
+    const bool is_logits = name == kBlockLogits;
+    const int64_t columns =
+        is_logits ? model.vocabulary_size : model.embedding_length;
+    const ValueType want = {
+        DType::kF32, {Dim::Rows(), Dim::Number(columns)}, ""};
+    if ((!is_logits && name != kBlockHidden) || producer == nullptr ||
+        OpOf(*producer).view || !(graph.value(id).type == want)) {
+      return Illegal(name, absl::StrCat("output of a next-token block is ",
+                                        graph.value(id).type.ToString(),
+                                        ", want ", want.ToString()));
+    }
+    (is_logits ? logits : hidden) = true;
+  }
+  if (logits && hidden) return absl::OkStatus();
+  return Illegal("outputs", absl::StrCat("a next-token block has no ",
+                                         logits ? kBlockHidden : kBlockLogits));
 }
 
 // Weights and states in the order of the graph: what buckets share.
@@ -301,6 +356,40 @@ absl::Status CheckBuckets(const Plan& plan) {
   return absl::OkStatus();
 }
 
+// What the executor of the block, and who runs it on the model's rows and
+// pages, rely on.
+absl::Status VerifyNextTokenBlock(const Plan& plan, Isa machine) {
+  const Plan block = NextTokenPlan(plan);
+  WEFT_RETURN_IF_ERROR(VerifyPlan(block, machine));
+  WEFT_RETURN_IF_ERROR(CheckBuckets(block));
+  WEFT_RETURN_IF_ERROR(CheckShared(block));
+  const int64_t embedding = plan.model.embedding_length;
+  if (embedding < 1 || embedding > kMaxEmbedding) {
+    return Illegal("next-token block",
+                   absl::StrCat("rows of ", embedding, " numbers"));
+  }
+  if (!plan.model.generates() || block.max_tokens() != plan.max_tokens() ||
+      block.context() != plan.context()) {
+    return Illegal("next-token block",
+                   "it is for other steps or contexts than the model");
+  }
+  const Graph& last = plan.buckets.back();
+  for (const Graph& graph : block.buckets) {
+    WEFT_RETURN_IF_ERROR(CheckInputs(graph, plan.model, /*block=*/true));
+    WEFT_RETURN_IF_ERROR(CheckBlockOutputs(graph, plan.model));
+    WEFT_RETURN_IF_ERROR(CheckIndices(graph, plan.model.vocabulary_size));
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      const Value& value = graph.value(id);
+      if (value.kind != ValueKind::kWeight) continue;
+      const ValueId other = last.FindValue(value.name);
+      if (other != kNone && !(last.value(other).type == value.type)) {
+        return Illegal(value.name, "another weight than the model's");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status VerifyPlan(const Plan& plan, Isa machine) {
@@ -327,13 +416,13 @@ absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
                    absl::StrCat(plan.vocabulary.tokens_size(),
                                 " tokens for a model of ", vocabulary));
   }
+  const bool has_block = !plan.next_token_buckets.empty();
   for (const Graph& graph : plan.buckets) {
-    WEFT_RETURN_IF_ERROR(
-        CheckInputs(graph, static_cast<int64_t>(plan.model.adapters.size())));
-    WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model));
+    WEFT_RETURN_IF_ERROR(CheckInputs(graph, plan.model, /*block=*/false));
+    WEFT_RETURN_IF_ERROR(CheckModelOutputs(graph, plan.model, has_block));
     WEFT_RETURN_IF_ERROR(CheckIndices(graph, vocabulary));
   }
-  return absl::OkStatus();
+  return has_block ? VerifyNextTokenBlock(plan, machine) : absl::OkStatus();
 }
 
 }  // namespace weft

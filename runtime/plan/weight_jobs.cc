@@ -12,9 +12,9 @@ std::vector<WeightJob> WeightJobs(const Plan& plan, bool described_only) {
   std::vector<WeightJob> jobs;
   std::set<std::string> seen;
   int64_t offset = 0;
-  for (const Graph& graph : plan.buckets) {
-    for (ValueId id = 0; id < graph.value_count(); ++id) {
-      const Value& value = graph.value(id);
+  for (const Graph* graph : plan.AllGraphs()) {
+    for (ValueId id = 0; id < graph->value_count(); ++id) {
+      const Value& value = graph->value(id);
       if (value.kind != ValueKind::kWeight) continue;
       const bool described = value.data.make != nullptr;
       if (described_only && !described) continue;

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/execution/executor.h"
 #include "runtime/generation/sampler.h"
 
 namespace weft {
@@ -45,6 +46,14 @@ class Proposer {
   // the faster for it.
   virtual void Begin(int32_t slot, uint64_t scope) = 0;
 
+  // A step of the model has run, which left these rows (Executor::hidden_rows;
+  // none where the plan gives none). Called before others may find the pages of
+  // the step's tokens. An error is the step's.
+  virtual absl::Status Follow(const Batch& /*batch*/,
+                              absl::Span<const float> /*hidden_rows*/) {
+    return absl::OkStatus();
+  }
+
   // Writes to `guesses` what may follow `tokens`, the slot's text so far, which
   // begins with what it was in the call before. `sampler` will draw the next
   // token; a copy of it draws with the same random numbers.
@@ -55,6 +64,10 @@ class Proposer {
   // Whether proposing takes time that counts beside a step: then it is not done
   // where it is not worth it.
   virtual bool takes_time() const { return false; }
+
+  // Whether proposing writes to the slot's pages at the positions of the last
+  // token and of all guesses but the last: then they must be there.
+  virtual bool writes_pages() const { return false; }
 };
 
 }  // namespace weft

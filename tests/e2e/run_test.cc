@@ -213,6 +213,10 @@ TEST(Run, GuessedTokensChangeNothing) {
   ExpectError(other, 1);
   EXPECT_NE(other.err.find("the draft model does not fit"), std::string::npos);
   ExpectError(Weft({"run", "--speculate", "draft:no-such-file"}), 1);
+  const RunResult without = Weft({"run", "--speculate", "mtp", "-p", prompt});
+  ExpectError(without, 1);
+  EXPECT_NE(without.err.find("the file has no next-token block"),
+            std::string::npos);
   ExpectError(
       Weft({"run", "--speculate", "lookup", "--lookup-file", "no-such-file"}),
       1);
