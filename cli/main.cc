@@ -64,6 +64,11 @@ constexpr const char* kExamples[] = {
     "weft quantize full.gguf small.gguf --imatrix full.imatrix --target-bits "
     "3.2",
     "weft imatrix full.gguf -f text.txt -o full.imatrix",
+    "weft convert folder -o model.gguf",
+    "weft run model.gguf --lora style.gguf=0.8 -p \"Once upon a time\"",
+    "weft compile model.gguf --lora style.gguf --merge-lora -o merged.weft",
+    "weft chat model.gguf --speculate mtp",
+    "weft serve model.gguf --lora style.gguf --lora law.gguf=0",
     "weft serve model.gguf --slots 8",
     "weft serve --models models --model-memory 16GB",
     "weft serve model.gguf --host 0.0.0.0 --api-key-file keys.txt",

@@ -27,6 +27,7 @@ constexpr FieldName kOwnFields[] = {
     {"context_overflow", "context_overflow"},
     {"id_slot", "id_slot"},
     {"speculate", "speculate"},
+    {"lora", "lora"},
 };
 
 // Copies the fields that are there, under their new names.
