@@ -4,6 +4,8 @@
 //   %5 = silu(%4)
 //   ->
 //   %3, %4 = short_conv(%0, %1, $taps, ...) activation="silu"
+#include <vector>
+
 #include "ops/ops.h"
 #include "passes/match.h"
 #include "passes/pass.h"
@@ -20,10 +22,21 @@ absl::Status FuseConvSilu(Graph& graph, const PassOptions&) {
       },
       {}, &conv);
   ForEachMatch(graph, Op(kSiluOp, {Once(convolved)}), [&](NodeId silu) {
+    // A node of its own: what the convolution gives must not become another
+    // value under the same number.
+    const Node before = graph.node(conv);
     ShortConvAttributes attributes;
     attributes.activation = ConvActivation::kSilu;
-    graph.node(conv).attributes = attributes;
-    graph.ReplaceUses(graph.node(silu).outputs[0], graph.node(conv).outputs[1]);
+    std::vector<ValueType> types;
+    for (ValueId result : before.outputs) {
+      types.push_back(graph.value(result).type);
+    }
+    const NodeId fused = graph.AddNode(
+        Node(kShortConvOp, before.inputs, attributes, before.name), types,
+        conv);
+    graph.ReplaceUses(before.outputs[0], graph.node(fused).outputs[0]);
+    graph.ReplaceUses(graph.node(silu).outputs[0],
+                      graph.node(fused).outputs[1]);
   });
   return absl::OkStatus();
 }

@@ -195,8 +195,7 @@ TEST(Adapters, WithoutThePassThereAreNone) {
 }
 
 TEST(Adapters, PassesAndKernelsGiveWhatReferenceFunctionsGive) {
-  // Of recurrent models, fuse-conv-silu makes a value another one.
-  for (const char* path : {kTinyModel, ""}) {
+  for (const char* path : kModels) {
     const auto threads = ThreadPool::Create(2);
     ASSERT_TRUE(threads.ok()) << threads.status();
     const std::vector<int32_t> tokens = SomeTokens(12);

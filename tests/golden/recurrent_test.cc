@@ -9,9 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "loaders/gguf.h"
+#include "ops/kernels/kernel.h"
 #include "passes/pipeline.h"
 #include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
+#include "runtime/check/check_passes.h"
+#include "runtime/check/reference_run.h"
 #include "tests/golden/golden_data.h"
 
 namespace weft {
@@ -382,6 +386,32 @@ TEST(Recurrent, MemoryIsStated) {
   EXPECT_GT(more.history, 0);
   EXPECT_EQ(more.peak(1) - memory.peak(1),
             more.slots + more.history - memory.slots);
+}
+
+TEST(Recurrent, PassesKeepWhatTheModelComputes) {
+  for (const Model& model : Models()) {
+    SCOPED_TRACE(model.name);
+    const auto file = GgufFile::Open(model.path());
+    ASSERT_TRUE(file.ok()) << file.status();
+    Tokens tokens = model.data["sequences"][0]["tokens"].get<Tokens>();
+    tokens.resize(12);
+    ModelOptions options = DefaultModelOptions();
+    options.compile.buckets = {1, 8};
+    options.graph.context = 64;
+    ReferenceEvaluator evaluator;
+    PassChecker passes(&evaluator, TokenInputs(tokens, 0),
+                       {12, 12, kPageTokens});
+    const absl::StatusOr<Plan> plan = CompileModel(
+        *file, options,
+        [&](const std::string& pass, int64_t bucket, const Graph& graph) {
+          passes.Look(pass, bucket, graph);
+        });
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(passes.status().ok()) << passes.status();
+    if (const PassCheck* guilty = passes.Guilty()) {
+      ADD_FAILURE() << guilty->pass << ": " << guilty->fault;
+    }
+  }
 }
 
 TEST(Recurrent, KernelsAreAsTheirReferences) {
