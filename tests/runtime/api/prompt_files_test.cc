@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "loaders/gguf.h"
+#include "loaders/gguf_writer.h"
 #include "tests/runtime/api/serving.h"
 
 namespace weft {
@@ -52,7 +54,7 @@ class PromptFiles : public testing::Test {
     return files;
   }
 
-  const char* model_ = kTinyModel;
+  std::string model_ = kTinyModel;
   SchedulerOptions options_;
 };
 
@@ -172,7 +174,18 @@ TEST_F(PromptFiles, OfRecurrentBlocksAreOfUseTogetherOnly) {
 }
 
 TEST_F(PromptFiles, LongPromptsLeaveStatesOnTheirWay) {
-  model_ = kTinyHybrid;
+  // The same model, said to hold more.
+  const auto file = GgufFile::Open(kTinyHybrid);
+  ASSERT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  writer.CopyMetadata(*file);
+  writer.SetUint32("qwen35.context_length", 4096);
+  for (const GgufTensor& tensor : file->tensors()) {
+    writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
+  }
+  const std::string path = testing::TempDir() + "/long.gguf";
+  ASSERT_TRUE(writer.WriteTo(path).ok());
+  model_ = path;
   Complete(Question(2300));
   Request other = Question(2300);
   other.prompt_tokens[2200] ^= 1;
