@@ -60,6 +60,16 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         absl::StrCat("compile: -o ", flags.output,
                      " is the model itself: choose another name"));
   }
+  for (const std::string& adapter : flags.compile.lora) {
+    const std::string file = adapter.substr(0, adapter.rfind('='));
+    for (const std::string& path : {adapter, file}) {
+      if (std::filesystem::equivalent(path, flags.output, error)) {
+        return UsageError(
+            absl::StrCat("compile: -o ", flags.output,
+                         " is the adapter itself: choose another name"));
+      }
+    }
+  }
   if (flags.merge_lora && flags.compile.lora.empty()) {
     return UsageError("--merge-lora: merges adapters: give --lora FILE, too");
   }

@@ -1,6 +1,7 @@
 // weft convert: the folder of a published model as a GGUF file.
 #include "loaders/convert/convert.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -33,6 +34,17 @@ absl::StatusOr<int> Convert(const Flags& flags, const CommonFlags& common) {
           "the result"));
     }
     options.type = DTypeFromName(type);
+  }
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(flags.folder, error)) {
+    std::error_code ignored;
+    if (entry.path().extension() != ".gguf" &&
+        std::filesystem::equivalent(entry.path(), flags.result, ignored)) {
+      return UsageError(absl::StrCat("convert: -o ", flags.result,
+                                     " is a file of the folder: choose another "
+                                     "name"));
+    }
   }
   WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.result));
   const Progress progress = MakeProgress(common, "converting");

@@ -46,6 +46,8 @@ absl::StatusOr<bool> Make(const std::string& model, const std::string& path,
 
 std::string KeptPlanOf(const std::string& model, const EngineOptions& options,
                        const CommonFlags& common) {
+  // A plan holds its adapters, and files of adapters look alike from outside.
+  if (!options.model.graph.adapters.empty()) return "";
   const absl::StatusOr<ModelStore> store = ModelStore::FromEnvironment();
   if (!store.ok() || !store->Holds(model)) return "";
   const absl::StatusOr<std::string> key = KeptPlanKey(model, options.model);

@@ -80,18 +80,17 @@ bool IsInputGiven() {
 }
 
 // Sets `flags.has_prompt` where standard input has one.
-absl::Status FindPrompt(Flags& flags) {
+absl::Status FindPrompt(Flags& flags, const CommonFlags& common) {
   if (flags.has_file) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile(flags.file));
   } else if (!flags.has_prompt && flags.grammar_file != "-" &&
              flags.json_schema != "-" && IsInputGiven()) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile("-"));
-    if (flags.prompt.empty()) {
-      return UsageError(
-          "run: standard input is empty, a pipe or file without a text: give a "
-          "prompt with -p or -f");
+    flags.has_prompt = !flags.prompt.empty();
+    if (!flags.has_prompt) {
+      PrintWarnings(common, {"run: standard input is empty: the prompt is that "
+                             "of the examples: give one with -p or -f"});
     }
-    flags.has_prompt = true;
   }
   if (!flags.has_prompt && !flags.has_file) flags.prompt = kDefaultPrompt;
   return absl::OkStatus();
@@ -213,19 +212,19 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
 absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
-  WEFT_RETURN_IF_ERROR(FindPrompt(flags));
-  WEFT_ASSIGN_OR_RETURN(
-      std::unique_ptr<Engine> engine,
-      LoadEngine(
-          flags.model, flags.compile, common, [&](EngineOptions* options) {
-            flags.text.ApplyTo(options);
-            if (!flags.prompt_cache.empty()) {
-              options->keeps_prompts = true;
-            }
-            const bool skips =
-                !flags.grammar_file.empty() || !flags.json_schema.empty();
-            flags.speculation.ApplyTo(options, skips);
-          }));
+  WEFT_RETURN_IF_ERROR(FindPrompt(flags, common));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     flags.text.ApplyTo(options);
+                                     if (!flags.prompt_cache.empty()) {
+                                       options->keeps_prompts = true;
+                                     }
+                                     const bool skips =
+                                         !flags.grammar_file.empty() ||
+                                         !flags.json_schema.empty();
+                                     flags.speculation.ApplyTo(options, skips);
+                                   }));
   WEFT_ASSIGN_OR_RETURN(
       const std::string suggested,
       flags.sampling.TakeSuggested(engine->plan().model, &request.sampling));

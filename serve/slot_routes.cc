@@ -1,5 +1,6 @@
 #include "serve/slot_routes.h"
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -47,8 +48,13 @@ absl::StatusOr<std::string> ReadName(const std::string& body) {
 }
 
 absl::StatusOr<std::string> ReadSlotFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FieldError("filename", "there is no such file");
+  std::error_code error;
+  std::ifstream file;
+  // A pipe would be waited for.
+  if (std::filesystem::is_regular_file(path, error)) {
+    file.open(path, std::ios::binary);
+  }
+  if (!file.is_open()) return FieldError("filename", "there is no such file");
   std::string text;
   // As long as what is read of a request may be.
   text.resize(kMaxJsonBytes);

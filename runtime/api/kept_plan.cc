@@ -38,12 +38,6 @@ absl::StatusOr<std::string> IdentityOf(const std::string& path) {
 absl::StatusOr<std::string> KeptPlanKey(const std::string& model_path,
                                         const ModelOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const std::string model, IdentityOf(model_path));
-  std::string adapters;
-  for (const AdapterChoice& choice : options.graph.adapters) {
-    const std::string& path = choice.adapter->path();
-    WEFT_ASSIGN_OR_RETURN(const std::string identity, IdentityOf(path));
-    absl::StrAppend(&adapters, path, " ", identity, " ", choice.scale, "\n");
-  }
   // Its passes and kernels, which may be another's tomorrow.
   const absl::StatusOr<std::string> program = IdentityOf("/proc/self/exe");
   const CompileOptions& compile = options.compile;
@@ -57,7 +51,7 @@ absl::StatusOr<std::string> KeptPlanKey(const std::string& model_path,
        absl::StrCat(options.graph.tokens),
        absl::StrCat(
            options.graph.output ? static_cast<int>(*options.graph.output) : -1),
-       absl::StrCat(options.graph.next_token_block), options.pre, adapters},
+       absl::StrCat(options.graph.next_token_block), options.pre},
       "\n");
   return absl::StrCat(
       absl::Hex(XXH3_64bits(text.data(), text.size()), absl::kZeroPad16));

@@ -77,6 +77,24 @@ bool ReadAll(const std::string& path, int64_t used,
   return at == bytes->size();
 }
 
+// What stands in a file's place and is none, such as a link to somebody's file.
+void RemoveOther(const std::string& path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    unlink(path.c_str());
+  }
+}
+
+// For the owner alone: it was made of people's texts.
+void TakeForOwner(const std::string& path, int64_t used) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return;
+  const timespec times[2] = {AsTime(used), AsTime(used)};
+  futimens(file, times);
+  fchmod(file, S_IRUSR | S_IWUSR);
+  close(file);
+}
+
 }  // namespace
 
 int64_t PageStore::BytesFor(int64_t page_bytes, int waiting) {
@@ -188,14 +206,13 @@ void PageStore::WriteAll() {
         SumOf(waiting.bytes.data(), size - kSumBytes);
     std::memcpy(waiting.bytes.data() + size - kSumBytes, &sum, kSumBytes);
     const std::string path = options_.folder->PathOf(name);
+    RemoveOther(path);
     const absl::Status status =
         WriteFile(path, {reinterpret_cast<const char*>(waiting.bytes.data()),
                          static_cast<size_t>(size)});
     const int64_t used = UseOf(waiting.index);
-    const timespec times[2] = {AsTime(used), AsTime(used)};
     if (status.ok()) {
-      utimensat(AT_FDCWD, path.c_str(), times, 0);
-      chmod(path.c_str(), S_IRUSR | S_IWUSR);  // people's texts
+      TakeForOwner(path, used);
       options_.folder->Note(name, size, used);
     }
     mutex_.Lock();

@@ -34,7 +34,7 @@ std::unique_ptr<Scheduler> Serve(const std::string& path,
   options.threads = 2;
   options.checkpoints = 4;
   options.more_logit_rows = 4;
-  options.beside_pages = SchedulerOptions::kCachePages;
+  options.keeps_prompts = true;
   SpeculationOptions speculation;
   speculation.mode = guess ? "mtp" : "off";
   AskFor(speculation.mode, &options);
