@@ -197,6 +197,7 @@ TEST_F(Models, OfEveryKindStandBesideFilesOfPrompts) {
       {"model", "recurrent"},
       {"prompt", std::vector<int>(150, 20)},
       {"max_tokens", 8},
+      {"temperature", 0},
       {"logprobs", 2}}.dump();
   json answers[2];
   for (int run = 0; run < 2; ++run) {

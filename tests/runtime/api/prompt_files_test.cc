@@ -6,8 +6,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "loaders/gguf.h"
-#include "loaders/gguf_writer.h"
 #include "tests/runtime/api/serving.h"
 
 namespace weft {
@@ -171,25 +169,6 @@ TEST_F(PromptFiles, OfRecurrentBlocksAreOfUseTogetherOnly) {
     ExpectSame(cold.text, again.text);
   }
   EXPECT_EQ(Complete(Question(200)).cached, 192);
-}
-
-TEST_F(PromptFiles, LongPromptsLeaveStatesOnTheirWay) {
-  // The same model, said to hold more.
-  const auto file = GgufFile::Open(kTinyHybrid);
-  ASSERT_TRUE(file.ok()) << file.status();
-  GgufWriter writer;
-  writer.CopyMetadata(*file);
-  writer.SetUint32("qwen35.context_length", 4096);
-  for (const GgufTensor& tensor : file->tensors()) {
-    writer.AddTensor(tensor.name, tensor.type, tensor.dims, tensor.data);
-  }
-  const std::string path = testing::TempDir() + "/long.gguf";
-  ASSERT_TRUE(writer.WriteTo(path).ok());
-  model_ = path;
-  Complete(Question(2300));
-  Request other = Question(2300);
-  other.prompt_tokens[2200] ^= 1;
-  EXPECT_EQ(Complete(std::move(other)).cached, 2048);
 }
 
 }  // namespace
