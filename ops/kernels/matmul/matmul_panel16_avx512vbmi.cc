@@ -14,10 +14,8 @@
 // the last, and are added when the block ends. They are integers: the result is
 // that of any order.
 //
-// Tables for indices of ten bits (IQ2_S) are so long that this takes as long as
-// gathering; but gathers load while permutes do not, so every other block of 32
-// columns is gathered, and the processor does both at once. Longer ones (IQ1)
-// gain nothing, and with two rows of x the signs cost what the lookups gain.
+// With tables for indices of ten bits and more (IQ2_S, IQ1) this takes as long
+// as gathering, and with two rows of x the signs cost what the lookups gain.
 
 #if defined(__x86_64__)
 
@@ -37,7 +35,6 @@ struct GridTables {
   using Codebook = typename BlockFormat<Block>::Codebook;
   static constexpr int kDigitBits = Codebook::kRun == 8 ? 2 : 3;
   static constexpr int kWords = 1 << Codebook::kIndexBits;
-  static constexpr bool kGathers = Codebook::kIndexBits == 10;
 
   GridTables() {
     for (int i = 0; i < kWords; ++i) {
@@ -49,10 +46,6 @@ struct GridTables {
       }
       low[i] = static_cast<uint8_t>(packed);
       high[i] = static_cast<uint8_t>(packed >> 8);
-      for (int k = 0; kGathers && k < 8; ++k) {
-        const int digit = packed >> (kDigitBits * k) & ((1 << kDigitBits) - 1);
-        columns[i] |= static_cast<int64_t>(Codebook::kValues[digit]) << (8 * k);
-      }
     }
     for (int i = 0; i < 64; ++i) {
       magnitudes[i] =
@@ -71,8 +64,6 @@ struct GridTables {
   alignas(64) uint8_t magnitudes[64];  // by digit; what stands above it is any
   // Where the digits of columns 8j + i are in four codewords of 16 bits.
   alignas(64) uint8_t shifts[4][64];
-  // Of each codeword, its eight magnitudes.
-  alignas(64) int64_t columns[kGathers ? kWords : 1] = {};
 };
 
 template <class Block>
@@ -185,11 +176,8 @@ WEFT_INLINE void LookUpGrid(const GridTables<Block>& tables,
   const __m512i magnitudes = _mm512_load_si512(tables.magnitudes);
   WEFT_UNROLL for (int v = 0; v < Panel::kIndexVectors; ++v) {
     const __m512i index = _mm512_loadu_si512(quants + 64 * v);
-    __mmask64 high[3] = {_mm512_movepi8_mask(index), 0, 0};
-    if constexpr (bits == 10) {
-      high[1] = TestBytes(high_bits, 0x40100401u);
-      high[2] = TestBytes(high_bits, 0x80200802u);
-    } else if constexpr (bits == 9 && Codebook::kRun == 4) {
+    __mmask64 high[2] = {_mm512_movepi8_mask(index), 0};
+    if constexpr (bits == 9 && Codebook::kRun == 4) {
       high[1] = TestBytes(high_bits, v == 0 ? 0x08040201u : 0x80402010u);
     } else if constexpr (bits == 9) {
       high[1] = TestBytes(high_bits, 0x80200802u);
@@ -207,29 +195,6 @@ WEFT_INLINE void LookUpGrid(const GridTables<Block>& tables,
       out.second = _mm512_permutexvar_epi8(
           _mm512_multishift_epi64_epi8(shifts, second), magnitudes);
     }
-  }
-}
-
-// The same by gathers, of indices with two high bits.
-template <class Block>
-WEFT_INLINE void GatherGrid(const GridTables<Block>& tables,
-                            const uint8_t* quants, Eights w[4]) {
-  using Panel = BlockFormat<Block>;
-  static_assert(Panel::Codebook::kIndexBits == 10, "");
-  const __m512i zero = _mm512_setzero_si512();
-  const __m512i index = _mm512_loadu_si512(quants);
-  const __m512i high = _mm512_slli_epi32(
-      UnsignedToInts(quants + 64 * (Panel::kIndexVectors + 1)), 8);
-  WEFT_UNROLL for (int j = 0; j < 4; ++j) {
-    const __m512i whole =
-        _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(index, 8 * j),
-                                         _mm512_set1_epi32(0xff)),
-                        _mm512_and_si512(_mm512_srli_epi32(high, 2 * j),
-                                         _mm512_set1_epi32(0x300)));
-    w[j].first = _mm512_i64gather_epi64(_mm512_unpacklo_epi32(whole, zero),
-                                        tables.columns, 8);
-    w[j].second = _mm512_i64gather_epi64(_mm512_unpackhi_epi32(whole, zero),
-                                         tables.columns, 8);
   }
 }
 
@@ -275,15 +240,7 @@ __attribute__((noinline)) void GridPanel512(const uint8_t* panel, int64_t depth,
       const TileFields fields = FieldsOf(x, 1, 0);
       const __m512 xs = _mm512_set1_ps(fields.scale[0]);
       Eights w[4];
-      if constexpr (GridTables<Block>::kGathers) {
-        if (k % 2 == 0) {
-          GatherGrid<Block>(tables, quants, w);
-        } else {
-          LookUpGrid<Block>(tables, quants, w);
-        }
-      } else {
-        LookUpGrid<Block>(tables, quants, w);
-      }
+      LookUpGrid<Block>(tables, quants, w);
       const __m512i signs = GridSigns<Block>(quants);
       const Eights minus = {_mm512_unpacklo_epi32(signs, signs),
                             _mm512_unpackhi_epi32(signs, signs)};
@@ -326,7 +283,6 @@ void Panel16SingleAvx512Vbmi(const MatmulArgs& args, int64_t panel_begin,
       const MatmulArgs&, int64_t, int64_t, uint8_t*);
 WEFT_INSTANTIATE(IQ2_XXS)
 WEFT_INSTANTIATE(IQ2_XS)
-WEFT_INSTANTIATE(IQ2_S)
 WEFT_INSTANTIATE(IQ3_XXS)
 WEFT_INSTANTIATE(IQ3_S)
 

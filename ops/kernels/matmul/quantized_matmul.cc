@@ -9,7 +9,7 @@ namespace weft {
 
 #if defined(__x86_64__)
 // As Panel16SingleAvx512Vnni, to the bit, and faster where the processor has
-// VBMI and GFNI too; for codebooks whose indices have up to ten bits
+// VBMI and GFNI too; for codebooks whose indices have up to nine bits
 // (matmul_panel16_avx512vbmi.cc).
 template <class Block>
 void Panel16SingleAvx512Vbmi(const MatmulArgs& args, int64_t panel_begin,
@@ -26,7 +26,7 @@ using Table = std::vector<MatmulKernel>;
 template <class Block>
 MatmulFunction SingleAvx512Vnni() {
   if constexpr (BlockFormat<Block>::kForm == CodeForm::kGrid) {
-    if constexpr (BlockFormat<Block>::Codebook::kIndexBits <= 10) {
+    if constexpr (BlockFormat<Block>::Codebook::kIndexBits <= 9) {
       __builtin_cpu_init();
       if (__builtin_cpu_supports("avx512vbmi") &&
           __builtin_cpu_supports("gfni")) {
