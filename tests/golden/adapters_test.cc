@@ -8,8 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "passes/pipeline.h"
-#include "runtime/check/check_nodes.h"
-#include "runtime/check/check_passes.h"
 #include "tests/golden/made_up_model.h"
 #include "tests/loaders/adapter_file.h"
 
@@ -196,39 +194,8 @@ TEST(Adapters, WithoutThePassThereAreNone) {
 
 TEST(Adapters, PassesAndKernelsGiveWhatReferenceFunctionsGive) {
   for (const char* path : kModels) {
-    const auto threads = ThreadPool::Create(2);
-    ASSERT_TRUE(threads.ok()) << threads.status();
-    const std::vector<int32_t> tokens = SomeTokens(12);
     const GgufFile file = Open(path);
-    ModelOptions options = DefaultModelOptions();
-    options.compile.buckets = {1, 8};
-    options.graph.context = 64;
-    options.graph.adapters = SomeAdapters(file);
-    ReferenceEvaluator evaluator;
-    PassChecker passes(
-        &evaluator,
-        TokenInputs(tokens, 0, AdapterScales(options.graph.adapters)),
-        {12, 12, kPageTokens});
-    absl::StatusOr<Plan> plan = CompileModel(
-        file, options,
-        [&](const std::string& pass, int64_t bucket, const Graph& graph) {
-          passes.Look(pass, bucket, graph);
-        });
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_TRUE(passes.status().ok()) << passes.status();
-    if (const PassCheck* guilty = passes.Guilty()) {
-      ADD_FAILURE() << path << " " << guilty->pass << ": " << guilty->fault;
-    }
-    for (const Graph& graph : plan->buckets) {
-      EXPECT_EQ(graph.arena.bytes, graph.arena.lower_bound) << path;
-    }
-    ASSERT_TRUE(MakeWeights(*plan, **threads).ok());
-    const auto nodes = CheckNodes(*plan, tokens, **threads, &evaluator);
-    ASSERT_TRUE(nodes.ok()) << nodes.status();
-    for (const NodeFault& fault : nodes->faults) {
-      ADD_FAILURE() << path << " " << fault.node << " " << fault.kernel << ": "
-                    << fault.fault;
-    }
+    ExpectReferenceResults(file, SomeTokens(12), SomeAdapters(file));
   }
 }
 

@@ -120,38 +120,56 @@ void ExpectBitsOfTokensAlone(const std::string& path) {
       << path << " without all that keep bits";
 }
 
-void ExpectReferenceResults(const std::string& path) {
-  const auto threads = ThreadPool::Create(2);
-  ASSERT_TRUE(threads.ok()) << threads.status();
-  const std::vector<int32_t> tokens = SomeTokens(20);
-  const auto file = GgufFile::Open(path);
-  ASSERT_TRUE(file.ok()) << file.status();
+absl::StatusOr<Plan> ExpectPassesKeepResults(
+    const GgufFile& file, const std::vector<int32_t>& tokens,
+    ReferenceEvaluator* evaluator, const std::vector<AdapterChoice>& adapters) {
   ModelOptions options = DefaultModelOptions();
   options.compile.buckets = {1, 8};
   options.graph.context = 64;
-  ReferenceEvaluator evaluator;
-  PassChecker passes(&evaluator, TokenInputs(tokens, 0), {20, 20, kPageTokens});
+  options.graph.adapters = adapters;
+  const int64_t size = static_cast<int64_t>(tokens.size());
+  PassChecker passes(evaluator, TokenInputs(tokens, 0, AdapterScales(adapters)),
+                     {size, size, kPageTokens});
   absl::StatusOr<Plan> plan = CompileModel(
-      *file, options,
+      file, options,
       [&](const std::string& pass, int64_t bucket, const Graph& graph) {
         passes.Look(pass, bucket, graph);
       });
-  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(passes.status().ok()) << passes.status();
   if (const PassCheck* guilty = passes.Guilty()) {
-    ADD_FAILURE() << path << " " << guilty->pass << ": " << guilty->fault;
+    ADD_FAILURE() << file.path() << " " << guilty->pass << ": "
+                  << guilty->fault;
   }
+  return plan;
+}
+
+void ExpectReferenceResults(const GgufFile& file,
+                            const std::vector<int32_t>& tokens,
+                            const std::vector<AdapterChoice>& adapters) {
+  const auto threads = ThreadPool::Create(2);
+  ASSERT_TRUE(threads.ok()) << threads.status();
+  ReferenceEvaluator evaluator;
+  absl::StatusOr<Plan> plan =
+      ExpectPassesKeepResults(file, tokens, &evaluator, adapters);
+  ASSERT_TRUE(plan.ok());
   for (const Graph& graph : plan->buckets) {
     EXPECT_EQ(graph.arena.bytes, graph.arena.lower_bound)
-        << path << " " << graph.bounds.tokens;
+        << file.path() << " " << graph.bounds.tokens;
   }
   ASSERT_TRUE(MakeWeights(*plan, **threads).ok());
   const auto nodes = CheckNodes(*plan, tokens, **threads, &evaluator);
   ASSERT_TRUE(nodes.ok()) << nodes.status();
   for (const NodeFault& fault : nodes->faults) {
-    ADD_FAILURE() << path << " " << fault.node << " " << fault.kernel << ": "
-                  << fault.fault;
+    ADD_FAILURE() << file.path() << " " << fault.node << " " << fault.kernel
+                  << ": " << fault.fault;
   }
+}
+
+void ExpectReferenceResults(const std::string& path) {
+  const auto file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectReferenceResults(*file, SomeTokens(20));
 }
 
 }  // namespace weft

@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "loaders/gguf.h"
+#include "loaders/lora_adapter.h"
 #include "runtime/api/engine.h"
+#include "runtime/check/reference_run.h"
 
 namespace weft {
 
@@ -25,8 +29,18 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
 // all of them.
 void ExpectBitsOfTokensAlone(const std::string& path);
 
-// Every pass and every kernel gives what reference functions give, in plans
-// whose arenas are at the lower bound.
+// Every pass keeps what the model computes of these tokens. The plan, of steps
+// of 1 and 8 tokens.
+absl::StatusOr<Plan> ExpectPassesKeepResults(
+    const GgufFile& file, const std::vector<int32_t>& tokens,
+    ReferenceEvaluator* evaluator,
+    const std::vector<AdapterChoice>& adapters = {});
+
+// So does every kernel, in plans whose arenas are at the lower bound.
+void ExpectReferenceResults(const GgufFile& file,
+                            const std::vector<int32_t>& tokens,
+                            const std::vector<AdapterChoice>& adapters = {});
+// Of some tokens.
 void ExpectReferenceResults(const std::string& path);
 
 }  // namespace weft

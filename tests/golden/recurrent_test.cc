@@ -10,13 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "loaders/gguf.h"
-#include "ops/kernels/kernel.h"
 #include "passes/pipeline.h"
 #include "runtime/api/engine.h"
 #include "runtime/check/check_nodes.h"
-#include "runtime/check/check_passes.h"
-#include "runtime/check/reference_run.h"
 #include "tests/golden/golden_data.h"
+#include "tests/golden/made_up_model.h"
 
 namespace weft {
 namespace {
@@ -60,11 +58,6 @@ double Nmse(const std::vector<float>& found, const std::vector<float>& want) {
   ErrorSums sums;
   sums.Add(found, want);
   return sums.nmse();
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Recurrent, LogitsAndStatesAreTheReferences) {
@@ -395,22 +388,8 @@ TEST(Recurrent, PassesKeepWhatTheModelComputes) {
     ASSERT_TRUE(file.ok()) << file.status();
     Tokens tokens = model.data["sequences"][0]["tokens"].get<Tokens>();
     tokens.resize(12);
-    ModelOptions options = DefaultModelOptions();
-    options.compile.buckets = {1, 8};
-    options.graph.context = 64;
     ReferenceEvaluator evaluator;
-    PassChecker passes(&evaluator, TokenInputs(tokens, 0),
-                       {12, 12, kPageTokens});
-    const absl::StatusOr<Plan> plan = CompileModel(
-        *file, options,
-        [&](const std::string& pass, int64_t bucket, const Graph& graph) {
-          passes.Look(pass, bucket, graph);
-        });
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_TRUE(passes.status().ok()) << passes.status();
-    if (const PassCheck* guilty = passes.Guilty()) {
-      ADD_FAILURE() << guilty->pass << ": " << guilty->fault;
-    }
+    EXPECT_TRUE(ExpectPassesKeepResults(*file, tokens, &evaluator).ok());
   }
 }
 
