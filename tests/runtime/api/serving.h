@@ -104,4 +104,18 @@ inline void ExpectNoPagesUsed(Scheduler& scheduler) {
   EXPECT_EQ(stats.finished, stats.requests);
 }
 
+inline void ExpectSameAll(const std::vector<Completion>& found,
+                          const std::vector<Completion>& want) {
+  ASSERT_EQ(found.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    SCOPED_TRACE("request " + std::to_string(i));
+    ASSERT_EQ(found[i].choices.size(), want[i].choices.size());
+    for (size_t c = 0; c < want[i].choices.size(); ++c) {
+      ExpectSame(found[i].choices[c], want[i].choices[c]);
+    }
+    EXPECT_EQ(found[i].usage.completion_tokens,
+              want[i].usage.completion_tokens);
+  }
+}
+
 }  // namespace weft

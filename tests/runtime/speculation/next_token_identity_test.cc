@@ -23,7 +23,7 @@ struct Serving {
   int slots = 8;
   int64_t pages = 0;
   int64_t prefill = 64;
-  std::string cache_folder;
+  std::string cache_folder = {};
 };
 
 std::unique_ptr<Scheduler> Serve(const std::string& path,
@@ -97,18 +97,6 @@ std::vector<Completion> RunAll(Scheduler& scheduler, bool at_once) {
   }
   take();
   return completions;
-}
-
-void ExpectSameAll(const std::vector<Completion>& found,
-                   const std::vector<Completion>& want) {
-  ASSERT_EQ(found.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    SCOPED_TRACE(absl::StrCat("request ", i));
-    ASSERT_EQ(found[i].choices.size(), want[i].choices.size());
-    for (size_t c = 0; c < want[i].choices.size(); ++c) {
-      ExpectSame(found[i].choices[c], want[i].choices[c]);
-    }
-  }
 }
 
 TEST(NextTokenIdentity, GuessesChangeNoBit) {

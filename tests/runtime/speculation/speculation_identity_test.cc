@@ -163,20 +163,6 @@ std::vector<Completion> RunAll(Scheduler& scheduler) {
   return completions;
 }
 
-void ExpectSameAll(const std::vector<Completion>& found,
-                   const std::vector<Completion>& want) {
-  ASSERT_EQ(found.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    SCOPED_TRACE(absl::StrCat("request ", i));
-    ASSERT_EQ(found[i].choices.size(), want[i].choices.size());
-    for (size_t c = 0; c < want[i].choices.size(); ++c) {
-      ExpectSame(found[i].choices[c], want[i].choices[c]);
-    }
-    EXPECT_EQ(found[i].usage.completion_tokens,
-              want[i].usage.completion_tokens);
-  }
-}
-
 std::vector<std::vector<int32_t>> TextsOf(
     const std::vector<Completion>& completions) {
   std::vector<std::vector<int32_t>> texts;
