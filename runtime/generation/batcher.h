@@ -135,6 +135,7 @@ class Batcher {
   int64_t RowsToCheckpoint(const Sequence& sequence, int64_t rows) const;
   int64_t NextCheckpoint(const Sequence& sequence) const;
   void AddCheckpoint(Sequence* sequence);
+  PageStore* StatesFor(const Sequence& sequence) const;
   int64_t NextStored(const Sequence& sequence) const;
   void StoreStates(const Sequence& sequence);
   int64_t FindStored(const Sequence& sequence) const;

@@ -14,6 +14,20 @@ namespace {
 constexpr int64_t kStoredInterval = 2048;
 static_assert(kStoredInterval % kPageTokens == 0, "states stand behind pages");
 
+absl::Span<const int32_t> LastPage(absl::Span<const int32_t> pages) {
+  return pages.last(kPageTokens);
+}
+
+// Of the last of these whole pages.
+PageStore::Key KeyOfLast(const PageStore& store,
+                         absl::Span<const int32_t> pages) {
+  PageStore::Key key;
+  for (size_t end = kPageTokens; end <= pages.size(); end += kPageTokens) {
+    key = store.KeyOf(key, LastPage(pages.first(end)));
+  }
+  return key;
+}
+
 }  // namespace
 
 void Batcher::FindPages() {
@@ -164,50 +178,50 @@ void Batcher::AddCheckpoint(Sequence* sequence) {
   sequence->checkpoint = sequence->computed;
 }
 
+// Where states of the sequence are kept in files; null: nowhere.
+PageStore* Batcher::StatesFor(const Sequence& sequence) const {
+  return files_ != nullptr && sequence.request->scope == 0 ? files_->states()
+                                                           : nullptr;
+}
+
 // Where the states of a prompt are next to be put into a file: behind its last
 // whole page, and now and then before.
 int64_t Batcher::NextStored(const Sequence& sequence) const {
-  if (files_ == nullptr || files_->states() == nullptr ||
-      sequence.request->scope != 0) {
+  const int64_t end = (sequence.prompt - 1) / kPageTokens * kPageTokens;
+  if (StatesFor(sequence) == nullptr || end <= sequence.computed) {
     return std::numeric_limits<int64_t>::max();
   }
-  const int64_t end = (sequence.prompt - 1) / kPageTokens * kPageTokens;
-  if (end <= sequence.computed) return std::numeric_limits<int64_t>::max();
   return std::min(end,
                   (sequence.computed / kStoredInterval + 1) * kStoredInterval);
 }
 
 void Batcher::StoreStates(const Sequence& sequence) {
   if (cache_.position(sequence.slot) != sequence.computed) return;
+  const auto pages =
+      absl::MakeConstSpan(sequence.tokens).first(sequence.computed);
   PageStore& states = *files_->states();
-  const auto tokens = absl::MakeConstSpan(sequence.tokens);
-  PageStore::Key key;
-  absl::Span<const int32_t> own;
-  for (int64_t end = kPageTokens; end <= sequence.computed;
-       end += kPageTokens) {
-    own = tokens.subspan(end - kPageTokens, kPageTokens);
-    key = states.KeyOf(key, own);
-  }
-  states.Write(key, sequence.computed / kPageTokens - 1, own,
+  states.Write(KeyOfLast(states, pages), sequence.computed / kPageTokens - 1,
+               LastPage(pages),
                [&](uint8_t* bytes) { cache_.ReadSlot(sequence.slot, bytes); });
 }
 
 // How many of the tokens the longest states in a file stand behind whose keys
 // and values are there, or in files, too.
 int64_t Batcher::FindStored(const Sequence& sequence) const {
-  const uint64_t scope = sequence.request->scope;
-  if (files_ == nullptr || files_->states() == nullptr || scope != 0) return 0;
+  const PageStore* const store = StatesFor(sequence);
+  if (store == nullptr) return 0;
   const auto tokens = absl::MakeConstSpan(sequence.tokens);
-  const int64_t in_memory = prefix_cache_.TokensThere(scope, tokens);
+  const int64_t in_memory =
+      prefix_cache_.TokensThere(sequence.request->scope, tokens);
   PageStore::Key page, states;
   int64_t found = 0;
   for (int64_t end = kPageTokens; end < static_cast<int64_t>(tokens.size());
        end += kPageTokens) {
-    const auto own = tokens.subspan(end - kPageTokens, kPageTokens);
+    const auto own = LastPage(tokens.first(end));
     page = files_->pages().KeyOf(page, own);
-    states = files_->states()->KeyOf(states, own);
+    states = store->KeyOf(states, own);
     if (end > in_memory && !files_->pages().Has(page)) break;
-    if (files_->states()->Has(states)) found = end;
+    if (store->Has(states)) found = end;
   }
   return found;
 }
@@ -222,16 +236,12 @@ absl::StatusOr<bool> Batcher::LoadStates(Sequence* sequence, int64_t stored) {
       prefix_cache_.Attach(sequence->slot, sequence->request->scope,
                            tokens.first(stored + 1)));
   WEFT_ASSIGN_OR_RETURN(there, LoadPages(*sequence, there, stored));
+  const auto pages = tokens.first(stored);
   PageStore& states = *files_->states();
-  PageStore::Key key;
-  for (int64_t end = kPageTokens; end <= stored; end += kPageTokens) {
-    key = states.KeyOf(key, tokens.subspan(end - kPageTokens, kPageTokens));
-  }
   const bool read =
       there == stored &&
-      states.Read(key, stored / kPageTokens - 1,
-                  tokens.subspan(stored - kPageTokens, kPageTokens),
-                  [&](const uint8_t* bytes) {
+      states.Read(KeyOfLast(states, pages), stored / kPageTokens - 1,
+                  LastPage(pages), [&](const uint8_t* bytes) {
                     cache_.WriteSlot(sequence->slot, bytes, stored);
                   });
   if (!read) {
