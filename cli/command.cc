@@ -442,6 +442,14 @@ Progress MakeProgress(const CommonFlags& common, const std::string& label) {
   return [bar](double fraction) { bar->Show(fraction); };
 }
 
+std::function<void(const std::string& tensor, int done, int total)> ByTensor(
+    const Progress& progress) {
+  if (!progress) return nullptr;
+  return [progress](const std::string&, int done, int total) {
+    progress(static_cast<double>(done) / total);
+  };
+}
+
 void PrintWarnings(const CommonFlags& common,
                    const std::vector<std::string>& warnings) {
   if (common.quiet) return;

@@ -141,6 +141,9 @@ bool ShowsProgress(const CommonFlags& common);
 // A progress bar on a terminal, nothing elsewhere or when quiet. `label` stands
 // before it. Clears itself when done.
 Progress MakeProgress(const CommonFlags& common, const std::string& label);
+// As it is wanted by what works tensor by tensor; null where `progress` is.
+std::function<void(const std::string& tensor, int done, int total)> ByTensor(
+    const Progress& progress);
 
 // One line each on standard error, unless quiet.
 void PrintWarnings(const CommonFlags& common,

@@ -48,11 +48,7 @@ absl::StatusOr<int> Convert(const Flags& flags, const CommonFlags& common) {
   }
   WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.result));
   const Progress progress = MakeProgress(common, "converting");
-  if (progress) {
-    options.progress = [&](const std::string&, int done, int total) {
-      progress(static_cast<double>(done) / total);
-    };
-  }
+  options.progress = ByTensor(progress);
   const absl::StatusOr<ConvertReport> report =
       ConvertFolder(flags.folder, flags.result, options);
   if (progress) progress(1.0);

@@ -72,11 +72,7 @@ absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
   ConvertOptions options;
   options.name = place.filename().string();
   const Progress progress = MakeProgress(common, "converting");
-  if (progress) {
-    options.progress = [&](const std::string&, int done, int total) {
-      progress(static_cast<double>(done) / total);
-    };
-  }
+  options.progress = ByTensor(progress);
   const absl::StatusOr<ConvertReport> report =
       ConvertFolder(place.string(), path, options);
   if (progress) progress(1.0);

@@ -60,11 +60,7 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
     options.importance = &importance;
   }
   const Progress progress = MakeProgress(common, "quantising");
-  if (progress) {
-    options.progress = [&](const std::string&, int done, int total) {
-      progress(static_cast<double>(done) / total);
-    };
-  }
+  options.progress = ByTensor(progress);
   std::error_code error;
   if (std::filesystem::equivalent(flags.source, flags.result, error)) {
     return UsageError(absl::StrCat("quantize: ", flags.result,
