@@ -60,16 +60,6 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         absl::StrCat("compile: -o ", flags.output,
                      " is the model itself: choose another name"));
   }
-  for (const std::string& adapter : flags.compile.lora) {
-    const std::string file = adapter.substr(0, adapter.rfind('='));
-    for (const std::string& path : {adapter, file}) {
-      if (std::filesystem::equivalent(path, flags.output, error)) {
-        return UsageError(
-            absl::StrCat("compile: -o ", flags.output,
-                         " is the adapter itself: choose another name"));
-      }
-    }
-  }
   if (flags.merge_lora && flags.compile.lora.empty()) {
     return UsageError("--merge-lora: merges adapters: give --lora FILE, too");
   }
@@ -79,6 +69,14 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         "--lora or choose packed");
   }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  for (const AdapterChoice& choice : options.model.graph.adapters) {
+    if (std::filesystem::equivalent(choice.adapter->path(), flags.output,
+                                    error)) {
+      return UsageError(
+          absl::StrCat("compile: -o ", flags.output,
+                       " is the adapter itself: choose another name"));
+    }
+  }
   options.model.graph.next_token_block = flags.next_token_block;
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
   if (flags.merge_lora) {
