@@ -102,12 +102,8 @@ class Bench {
   absl::StatusOr<double> Decode() {
     const int64_t n = flags_.batch;
     std::vector<int32_t> ids(n, first_), positions(n), slots(n), rows(n);
-    const std::vector<float> adapters = engine_.plan().model.AdapterScales();
-    std::vector<float> scales;
-    for (int64_t i = 0; i < n; ++i) {
-      slots[i] = rows[i] = static_cast<int>(i);
-      scales.insert(scales.end(), adapters.begin(), adapters.end());
-    }
+    for (int64_t i = 0; i < n; ++i) slots[i] = rows[i] = static_cast<int>(i);
+    const std::vector<float> scales = engine_.plan().model.AdapterScales(n);
     const auto start = std::chrono::steady_clock::now();
     allocations_ = AllocationCount();
     absl::Status status;

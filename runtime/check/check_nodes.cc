@@ -261,7 +261,6 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
                         Executor::Create(alone, &threads, cache.get()));
 
   const std::vector<float> scales = plan.model.AdapterScales();
-  std::vector<float> row_scales;
   NodeCheck check;
   check.bucket = bucket.bounds.tokens;
   Checker checker(alone->buckets[0], evaluator, &check, &report->faults);
@@ -281,10 +280,7 @@ absl::Status CheckBucket(const Plan& plan, const Graph& bucket,
     const auto numbers = [&](StandardInput input) -> absl::Span<const int32_t> {
       return inputs[Info(input).name];
     };
-    row_scales.clear();
-    for (int64_t t = 0; t < size; ++t) {
-      row_scales.insert(row_scales.end(), scales.begin(), scales.end());
-    }
+    const std::vector<float> row_scales = plan.model.AdapterScales(size);
     absl::Status s = executor->Run({part, numbers(StandardInput::kPositions),
                                     numbers(StandardInput::kSequence),
                                     numbers(StandardInput::kOutputRows),

@@ -14,10 +14,7 @@ Session::Session(const Plan& plan, Executor* executor, KvCache* cache,
   logits_.resize(plan.model.output_columns());
   positions_.reserve(plan.max_tokens());
   slots_.assign(plan.max_tokens(), slot);
-  const std::vector<float> scales = plan.model.AdapterScales();
-  for (int64_t t = 0; t < plan.max_tokens(); ++t) {
-    adapter_scales_.insert(adapter_scales_.end(), scales.begin(), scales.end());
-  }
+  adapter_scales_ = plan.model.AdapterScales(plan.max_tokens());
 }
 
 Session::~Session() { cache_->Release(slot_).IgnoreError(); }

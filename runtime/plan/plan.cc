@@ -47,9 +47,11 @@ int64_t TokenizerBytes(const Vocabulary& vocabulary) {
 
 int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::vector<float> ModelInfo::AdapterScales() const {
+std::vector<float> ModelInfo::AdapterScales(int64_t rows) const {
   std::vector<float> scales;
-  for (const AdapterInfo& adapter : adapters) scales.push_back(adapter.scale);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (const AdapterInfo& adapter : adapters) scales.push_back(adapter.scale);
+  }
   return scales;
 }
 

@@ -81,8 +81,8 @@ struct ModelInfo {
   std::map<std::string, double> suggested_sampling;
   // By their numbers: the columns of the input of scales.
   std::vector<AdapterInfo> adapters;
-  // Of all adapters, where nobody asks for others.
-  std::vector<float> AdapterScales() const;
+  // Of all adapters, where nobody asks for others, for so many rows of a step.
+  std::vector<float> AdapterScales(int64_t rows = 1) const;
 
   // What a step gives: the output's name, and its numbers per row.
   const char* output() const { return NameOf(gives); }
