@@ -233,13 +233,13 @@ void Print(const Json& json) {
 
 absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(Check(flags));
-  WEFT_RETURN_IF_ERROR(flags.compile.CheckModel(flags.model));
-  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
-  options.slots = static_cast<int>(flags.batch);
-  flags.speculation.ApplyTo(&options);
-  options.progress = MakeProgress(common, "packing weights");
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        Engine::Load(flags.model, options));
+                        LoadEngine(flags.model, flags.compile, common,
+                                   [&](EngineOptions* options) {
+                                     options->slots =
+                                         static_cast<int>(flags.batch);
+                                     flags.speculation.ApplyTo(options);
+                                   }));
   const Plan& plan = engine->plan();
   if (flags.batch > plan.max_tokens()) {
     return UsageError(absl::StrCat("--batch: the largest bucket takes ",

@@ -27,6 +27,7 @@
 #include "passes/pipeline.h"
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
+#include "runtime/ranks/mpi_communicator.h"
 #include "text/pretokenizers.h"
 #include "text/utf8.h"
 
@@ -34,6 +35,24 @@ namespace weft {
 namespace {
 
 constexpr char kUsage[] = "weft/usage";
+constexpr char kRankDone[] = "weft/rank-done";
+
+absl::Status RankIsDone() {
+  absl::Status status = absl::CancelledError("rank 0 has ended");
+  status.SetPayload(kRankDone, absl::Cord());
+  return status;
+}
+
+// Of a process that mpirun has started beside others: the engine of rank 0; the
+// others follow it until it is gone.
+absl::StatusOr<std::unique_ptr<Engine>> LoadOfRank(
+    const std::string& model, const EngineOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                        Engine::Load(model, options));
+  if (options.communicator->rank() == 0) return engine;
+  WEFT_RETURN_IF_ERROR(engine->Follow());
+  return RankIsDone();
+}
 
 }  // namespace
 
@@ -41,6 +60,10 @@ absl::Status UsageError(absl::string_view message) {
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kUsage, absl::Cord());
   return status;
+}
+
+bool IsRankDone(const absl::Status& status) {
+  return status.GetPayload(kRankDone).has_value();
 }
 
 bool IsUsageError(const absl::Status& status) {
@@ -482,6 +505,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
   }
   options.progress = MakeProgress(common, "packing weights");
   if (adjust) adjust(&options);
+  WEFT_ASSIGN_OR_RETURN(options.communicator, MpiCommunicator());
+  if (options.communicator != nullptr) return LoadOfRank(model, options);
   if (compile.keep_plans && !model.empty() && !IsPlanFile(model)) {
     const std::string plan = KeptPlanOf(model, options, common);
     if (!plan.empty()) return Engine::Load(plan, options);

@@ -32,6 +32,8 @@ using Action = std::function<absl::StatusOr<int>()>;
 // A wrong use of the command line that the parser cannot see.
 absl::Status UsageError(absl::string_view message);
 bool IsUsageError(const absl::Status& status);
+// No error: a rank above 0 has done its part.
+bool IsRankDone(const absl::Status& status);
 
 // Flags of every command.
 struct CommonFlags {
@@ -156,7 +158,9 @@ absl::StatusOr<int64_t> PeakBytes(
     const std::function<void(EngineOptions*)>& adjust);
 
 // Loads the engine with a progress bar. `adjust`, if given, changes the options
-// first.
+// first. In a process that mpirun has started beside others, they run the model
+// together: for rank 0 alone there is an engine, and the others do not return
+// before it is gone, with an error that IsRankDone knows.
 absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(
     const std::string& model, const CompileFlags& compile,
     const CommonFlags& common,

@@ -21,6 +21,7 @@
 #include "cli/output.h"
 #include "cli/version.h"
 #include "loaders/convert/convert.h"
+#include "runtime/ranks/mpi_communicator.h"
 
 namespace weft {
 namespace {
@@ -250,6 +251,8 @@ int Main(int argc, char** argv) {
                      "--help"),
         kExitUsage);
   }
+  // Of several ranks, the first one speaks.
+  if (RankStarted() > 0) common.quiet = true;
   if (!common.quiet) {
     for (const std::string& notice : line.notices) PrintNotice(notice);
   }
@@ -268,10 +271,13 @@ int Main(int argc, char** argv) {
   if (code.ok()) {
     if (absl::Status s = FinishOutput(); !s.ok()) code = s;
   }
+  if (IsRankDone(code.status())) return kExitOk;
   if (!code.ok()) {
     DropDamagedPlan(code.status());
-    return Fail(code.status().message(),
-                IsUsageError(code.status()) ? kExitUsage : kExitFailure);
+    Fail(code.status().message(), kExitFailure);
+    // The other ranks wait for this one.
+    if (MpiIsStarted()) (*MpiCommunicator())->Abort();
+    return IsUsageError(code.status()) ? kExitUsage : kExitFailure;
   }
   return *code;
 }

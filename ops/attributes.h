@@ -183,6 +183,17 @@ struct LoraAddAttributes {
   static absl::Span<const AttributeSchema> Schema();
 };
 
+// all_gather (collectives.cc)
+constexpr int64_t kMostRanksOfPlan = 1024;
+struct AllGatherAttributes {
+  int64_t rank = 0;
+  int64_t ranks = 1;
+  int64_t units = 1;
+  int64_t parts = 1;
+  int64_t columns = 0;
+  static absl::Span<const AttributeSchema> Schema();
+};
+
 // slice_rows, transpose_rows (weights.cc)
 struct SliceRowsAttributes {
   int64_t parts = 1;

@@ -12,9 +12,16 @@
 
 namespace weft {
 
+// Of which part of a model the graph is, where several ranks run it together.
+struct ShardOptions {
+  int64_t rank = 0;
+  int64_t ranks = 1;
+};
+
 struct PassOptions {
   KernelOptions kernels;
   PlanStrategy planner = PlanStrategy::kSearch;
+  ShardOptions shard;
 };
 
 using PassFunction = absl::Status (*)(Graph& graph, const PassOptions& options);

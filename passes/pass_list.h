@@ -14,6 +14,7 @@ WEFT_PASS("add-adapters", AddAdapters, kOnce,
 WEFT_PASS("quantize-activations", QuantizeActivations, kOnce, 0.25)
 WEFT_PASS("common-subexpression", CommonSubexpression, kOnce)
 WEFT_PASS("fuse-attention", FuseAttention, kOnce, 1e-5)
+WEFT_PASS("shard", Shard, kOnce)
 WEFT_PASS("fuse-conv-silu", FuseConvSilu, kOnce)
 WEFT_PASS("fuse-silu-gate", FuseSiluGate, kOnce)
 WEFT_PASS("fuse-norm-gate", FuseNormGate, kOnce, 1e-5)

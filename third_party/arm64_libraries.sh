@@ -17,6 +17,7 @@ packages="
   libgmock-dev
   libgtest-dev
   libncurses-dev
+  libopenmpi-dev
   libpcre2-dev
   libprotobuf-dev
   libssl-dev
@@ -44,7 +45,8 @@ for shared in brotli cpp-httplib crypto ssl; do
   mv "$folder"/tree/usr/lib/aarch64-linux-gnu/lib$shared*.so* "$folder/lib"
 done
 mv "$folder"/tree/lib/aarch64-linux-gnu/libz.so.1* "$folder/lib"
-# Of OpenSSL and curl, headers are the architecture's own.
+# Of OpenSSL, curl and Open MPI, headers are the architecture's own.
 mv "$folder"/tree/usr/include/aarch64-linux-gnu "$folder/include"
+mv "$folder"/tree/usr/lib/aarch64-linux-gnu/openmpi/include "$folder/include/mpi"
 rm -r "$folder/state" "$folder/cache" "$folder/packages" "$folder/tree" \
   "$folder/status"

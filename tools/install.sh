@@ -18,7 +18,7 @@ for argument; do
 done
 
 # The one list of packages. oneDNN, OpenSSL and cpp-httplib are linked as shared
-# libraries, libcurl is loaded when it is needed; the others are linked as archives, or
+# libraries, libcurl and Open MPI are loaded when they are needed; the others are linked as archives, or
 # they are headers only; python3-jinja2 is what a test compares with.
 packages="
   bazel-bootstrap
@@ -35,12 +35,14 @@ packages="
   libgtest-dev
   libncurses-dev
   libonnx-dev
+  libopenmpi-dev
   libpcre2-dev
   libprotobuf-dev
   libssl-dev
   libutf8proc-dev
   libxxhash-dev
   nlohmann-json3-dev
+  openmpi-bin
   protobuf-compiler
   python3-jinja2
   zlib1g-dev

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/kernels/attention/attention_kernels.h"
 #include "ops/kernels/experts/expert_kernels.h"
+#include "ops/kernels/collectives/collective_kernels.h"
 #include "ops/kernels/heads/head_kernels.h"
 #include "ops/kernels/matmul/matmul_kernels.h"
 #include "ops/kernels/recurrent/recurrent_kernels.h"
@@ -77,6 +78,7 @@ class Table {
     AddAttentionKernels(&entries_);
     AddRowKernels(&entries_);
     AddRecurrentKernels(&entries_);
+    AddCollectiveKernels(&entries_);
     for (const auto& entry : entries_) {
       std::string wrong = WhatIsWrongWith(*entry);
       if (!by_name_.emplace(entry->name(), entry.get()).second) wrong = kTaken;

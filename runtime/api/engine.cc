@@ -7,9 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "models/default_model.h"
 #include "ops/kernels/slot_layout.h"
+#include "ops/kv_types.h"
 #include "ops/pooling.h"
 #include "ops/reference.h"
 #include "runtime/cache/prompt_files.h"
@@ -112,6 +114,66 @@ absl::Status TakeNextTokenBlock(const EngineOptions& options,
       "let another guess (lookup, draft:MODEL)"));
 }
 
+// Of a process that runs the model with others: the part that is its own.
+absl::Status TakeRank(EngineOptions* options, std::string* path) {
+  if (options->model.graph.next_token_block) {
+    return absl::UnimplementedError(
+        "--speculate mtp: not with several ranks: let another guess (lookup)");
+  }
+  if (options->keeps_prompts) {
+    return absl::UnimplementedError(
+        "prompts are not kept in files with several ranks: leave out "
+        "--cache-dir and --prompt-cache");
+  }
+  const int64_t rank = options->communicator->rank();
+  const int64_t ranks = options->communicator->ranks();
+  options->model.compile.shard = {rank, ranks};
+  const std::string own = PathOfRank(*path, rank, ranks);
+  if (IsPlanFile(own)) *path = own;
+  return absl::OkStatus();
+}
+
+// That the plan is this rank's, and that all ranks run the same.
+absl::Status CheckRank(const Plan& plan, const EngineOptions& options,
+                       const std::string& path) {
+  const ShardOptions& shard = plan.options.shard;
+  const ShardOptions& want = options.model.compile.shard;
+  if (options.communicator == nullptr) {
+    if (shard.ranks == 1) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the plan is part ", shard.rank + 1, " of ", shard.ranks, ": ", path,
+        ": run it as mpirun -n ", shard.ranks, " weft ..."));
+  }
+  std::string identity = absl::StrCat(
+      plan.model.name.empty() ? plan.model.architecture : plan.model.name,
+      " of ", plan.model.file_bytes, " bytes");
+  if (plan.source) {
+    absl::StrAppend(&identity, " (", absl::Hex(plan.source->header_xxh3), ")");
+  }
+  absl::StrAppend(
+      &identity, " in ", shard.ranks, " parts, ", Name(plan.options.isa),
+      ", KV cache ", KvTypes::Of(plan.buckets.back()).ToString(), ", context ",
+      plan.context(), ", steps of ", absl::StrJoin(plan.options.buckets, ","),
+      " tokens, ", options.slots, " sequences, ", options.kv_pages, " pages, ",
+      options.checkpoints, " checkpoints, ", options.rewind_rows, " rows back");
+  for (const AdapterInfo& adapter : plan.model.adapters) {
+    absl::StrAppend(&identity, ", adapter ", adapter.rank);
+  }
+  WEFT_RETURN_IF_ERROR(
+      CheckSameOnAllRanks(options.communicator.get(), identity));
+  if (shard.rank == want.rank && shard.ranks == want.ranks) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the plan is ",
+      shard.ranks == 1
+          ? "for one process alone"
+          : absl::StrCat("part ", shard.rank + 1, " of ", shard.ranks),
+      ", and this is rank ", want.rank, " of ", want.ranks, ": ", path,
+      ": compile the model with --shards ", want.ranks,
+      ", or give the .gguf file"));
+}
+
 // What the slot of one state holds, transposed: windows [columns][rows],
 // matrices [heads][values][keys].
 void AppendTransposed(const ValueType& type, const float* slot,
@@ -139,7 +201,10 @@ ModelOptions DefaultModelOptions() {
   return options;
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // A rank that is gone has ended the others already.
+  if (leader_ != nullptr) leader_->End().IgnoreError();
+}
 
 absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
                                           const EngineOptions& options) {
@@ -155,8 +220,12 @@ int64_t Engine::PeakBytes(const Plan& plan, const EngineOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
-    const std::string& path, const EngineOptions& asked) {
+    const std::string& model_path, const EngineOptions& asked) {
   EngineOptions options = asked;
+  std::string path = model_path;
+  if (options.communicator != nullptr) {
+    WEFT_RETURN_IF_ERROR(TakeRank(&options, &path));
+  }
   const auto start = std::chrono::steady_clock::now();
   if (options.kv_pages < 0) {
     return absl::InvalidArgumentError(
@@ -171,6 +240,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         ", must be 0 to ", plan.max_tokens(), ", the tokens of a step"));
   }
   options = Resolved(plan, std::move(options));
+  WEFT_RETURN_IF_ERROR(CheckRank(plan, options, path));
   if (!options.chat_template.empty()) {
     plan.vocabulary.set_chat_template(options.chat_template);
   }
@@ -208,8 +278,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
       std::unique_ptr<Executor> executor,
       Executor::Create(engine->plan_, engine->threads_.get(),
                        engine->cache_.get(), options.huge_pages,
-                       options.rewind_rows));
+                       options.rewind_rows, /*first_state=*/0,
+                       options.communicator.get()));
   engine->executor_ = std::move(executor);
+  if (options.communicator != nullptr) engine->JoinRanks(options);
   if (!engine->plan_->next_token_buckets.empty()) {
     const size_t states = StatesOf(engine->plan_->buckets.back()).size();
     WEFT_ASSIGN_OR_RETURN(
@@ -222,6 +294,21 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
   engine->guess_rows_ = options.guess_rows;
   engine->load_seconds_ = Seconds(start);
   return engine;
+}
+
+void Engine::JoinRanks(const EngineOptions& options) {
+  communicator_ = options.communicator;
+  if (communicator_->rank() > 0) return;
+  leader_ = std::make_unique<StepLeader>(
+      communicator_.get(), plan_->max_tokens(),
+      static_cast<int64_t>(plan_->model.adapters.size()));
+  cache_->Observe(leader_.get());
+  executor_->LeadBy(leader_.get());
+}
+
+absl::Status Engine::Follow() {
+  return FollowSteps(communicator_.get(), executor_.get(), cache_.get(),
+                     *plan_);
 }
 
 absl::StatusOr<std::vector<float>> Engine::SlotStates(

@@ -25,7 +25,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/api/model.h"
+#include "runtime/execution/rank_steps.h"
 #include "runtime/execution/session.h"
+#include "runtime/ranks/communicator.h"
 #include "text/tokenizer.h"
 
 namespace weft {
@@ -78,6 +80,10 @@ struct EngineOptions {
   bool normalize = true;
   // In place of the model's chat template; empty: that one.
   std::string chat_template;
+  // With which ranks the model is run together; null: by this process alone.
+  // The engine of rank 0 leads, the others Follow. A plan file is the one of
+  // the rank (PathOfRank), or a GGUF file is compiled for it.
+  std::shared_ptr<Communicator> communicator;
   // Load although the planned peak is above the memory available.
   bool force = false;
   Progress progress = nullptr;
@@ -100,6 +106,10 @@ class Engine {
   static absl::StatusOr<int64_t> PeakBytes(const std::string& path,
                                            const EngineOptions& options);
   static int64_t PeakBytes(const Plan& plan, const EngineOptions& options);
+
+  // Of a rank above 0: does its part of all that is asked of rank 0's engine,
+  // until that one is gone. None of the calls below meanwhile.
+  absl::Status Follow();
 
   const Plan& plan() const { return *plan_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -158,6 +168,7 @@ class Engine {
  private:
   Engine() = default;
 
+  void JoinRanks(const EngineOptions& options);
   absl::Status Vectors(absl::Span<const int32_t> tokens,
                        absl::Span<const int64_t> positions, int64_t chunk,
                        const LogitsCallback& callback);
@@ -167,6 +178,8 @@ class Engine {
   std::unique_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<ThreadPool> threads_;
   std::unique_ptr<KvCache> cache_;
+  std::shared_ptr<Communicator> communicator_;
+  std::unique_ptr<StepLeader> leader_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Executor> next_token_executor_;
   int64_t guess_rows_ = 0;

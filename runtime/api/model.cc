@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "loaders/vocabulary.h"
@@ -347,6 +348,14 @@ absl::Status CheckPlanAndModel(const std::string& path) {
   WEFT_ASSIGN_OR_RETURN(PlanFile plan, LoadPlanFile(path));
   if (!plan.reference) return CheckPlanFile(path);
   return OpenReference(*plan.reference, path, /*reads_weights=*/true).status();
+}
+
+std::string PathOfRank(const std::string& path, int64_t rank, int64_t ranks) {
+  const std::filesystem::path whole(path);
+  return (whole.parent_path() /
+          absl::StrFormat("%s-%05d-of-%05d%s", whole.stem().string(), rank + 1,
+                          ranks, whole.extension().string()))
+      .string();
 }
 
 absl::StatusOr<Plan> LoadPlan(const std::string& path,

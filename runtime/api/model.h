@@ -61,6 +61,10 @@ absl::Status SaveModelReference(const Plan& plan, const GgufFile& model,
 absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 
+// Of a plan that is compiled for several ranks, the file of one: model.weft
+// becomes model-00001-of-00002.weft, and so on.
+std::string PathOfRank(const std::string& path, int64_t rank, int64_t ranks);
+
 // What compiles a plan's model again as it was compiled.
 ModelOptions OptionsOf(const Plan& plan);
 

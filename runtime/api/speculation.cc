@@ -33,6 +33,7 @@ absl::StatusOr<std::shared_ptr<Proposer>> MakeDraft(
     const Engine& engine, const SpeculationOptions& options) {
   EngineOptions load = options.draft;
   load.slots = engine.slots();
+  load.communicator = nullptr;  // rank 0 guesses alone
   load.model.graph.context = engine.plan().context();
   load.model.graph.next_token_block = false;
   load.shared_threads = engine.SharedThreads();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -115,6 +116,7 @@ void KvCache::Save(int32_t slot, int32_t checkpoint) {
   const int32_t place = pool_.slots() + checkpoint;
   CopySlot(slot, place);
   positions_[place] = positions_[slot];
+  Tell({CacheChange::kSave, slot, checkpoint});
 }
 
 void KvCache::Restore(int32_t checkpoint, int32_t slot) {
@@ -122,14 +124,79 @@ void KvCache::Restore(int32_t checkpoint, int32_t slot) {
   CopySlot(place, slot);
   positions_[slot] = positions_[place];
   marks_[slot] = -1;
+  Tell({CacheChange::kRestore, slot, checkpoint});
 }
 
 void KvCache::CopyFromMark(int32_t slot) { CopySlot(mark_place(slot), slot); }
 
 absl::Status KvCache::Release(int32_t slot) {
-  absl::Status released = pool_.Release(slot);
-  if (released.ok()) positions_[slot] = marks_[slot] = -1;
-  return released;
+  WEFT_RETURN_IF_ERROR(pool_.Release(slot));
+  positions_[slot] = marks_[slot] = -1;
+  Tell({CacheChange::kRelease, slot});
+  return absl::OkStatus();
+}
+
+absl::Status KvCache::Truncate(int32_t slot, int64_t tokens) {
+  WEFT_RETURN_IF_ERROR(pool_.Truncate(slot, tokens));
+  Tell({CacheChange::kTruncate, slot, tokens});
+  return absl::OkStatus();
+}
+
+absl::Status KvCache::Share(int32_t slot, int32_t page) {
+  WEFT_RETURN_IF_ERROR(pool_.Share(slot, page));
+  Tell({CacheChange::kShare, slot, page});
+  return absl::OkStatus();
+}
+
+absl::Status KvCache::Replace(int32_t slot, int64_t index, int32_t page) {
+  WEFT_RETURN_IF_ERROR(pool_.Replace(slot, index, page));
+  Tell({CacheChange::kReplace, slot, page, index});
+  return absl::OkStatus();
+}
+
+void KvCache::Keep(int32_t page) {
+  pool_.Keep(page);
+  Tell({CacheChange::kKeep, 0, page});
+}
+
+void KvCache::Drop(int32_t page) {
+  pool_.Drop(page);
+  Tell({CacheChange::kDrop, 0, page});
+}
+
+absl::Status KvCache::Apply(const CacheChange& change) {
+  const auto number = static_cast<int32_t>(change.number);
+  switch (change.kind) {
+    case CacheChange::kReserve:
+      return Reserve(change.slot, change.number);
+    case CacheChange::kReserveCopy:
+      return ReserveCopy(change.slot, number);
+    case CacheChange::kTruncate:
+      return Truncate(change.slot, change.number);
+    case CacheChange::kRelease:
+      return Release(change.slot);
+    case CacheChange::kShare:
+      return Share(change.slot, number);
+    case CacheChange::kReplace:
+      return Replace(change.slot, change.index, number);
+    case CacheChange::kKeep:
+      Keep(number);
+      return absl::OkStatus();
+    case CacheChange::kDrop:
+      Drop(number);
+      return absl::OkStatus();
+    case CacheChange::kSave:
+      Save(change.slot, number);
+      return absl::OkStatus();
+    case CacheChange::kRestore:
+      Restore(number, change.slot);
+      return absl::OkStatus();
+    case CacheChange::kMark:
+    case CacheChange::kTruncateStates:
+      break;
+  }
+  return absl::InternalError(
+      absl::StrCat("no change of a cache: ", change.kind));
 }
 
 absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {
@@ -147,6 +214,9 @@ absl::Status KvCache::Reserve(int32_t slot, int64_t tokens) {
     }
     was_used_[page] = true;
   }
+  if (pool_.held_pages(slot) > held) {
+    Tell({CacheChange::kReserve, slot, tokens});
+  }
   return absl::OkStatus();
 }
 
@@ -157,6 +227,7 @@ absl::Status KvCache::ReserveCopy(int32_t slot, int32_t page) {
   if (!reserved.ok()) return reserved;
   const int32_t own = pool_.page(slot, held);
   was_used_[own] = true;
+  Tell({CacheChange::kReserveCopy, slot, page});
   if (own == page) return absl::OkStatus();
   for (const KvState& state : states_) {
     if (state.page_table == nullptr) continue;

@@ -44,6 +44,38 @@ struct StateBytes {
   bool by_sequence;
 };
 
+// A call that changed what a cache holds; its arguments, by the names that they
+// have there.
+struct CacheChange {
+  enum Kind : int32_t {
+    kReserve,
+    kReserveCopy,
+    kTruncate,
+    kRelease,
+    kShare,
+    kReplace,
+    kKeep,
+    kDrop,
+    kSave,
+    kRestore,
+    // The executor's, which keep states (Executor::Mark, Truncate).
+    kMark,
+    kTruncateStates,
+  };
+  Kind kind;
+  int32_t slot = 0;
+  int64_t number = 0;  // tokens, a page, a checkpoint
+  int64_t index = 0;
+};
+
+// Told of each such call that succeeded, in order: so that another cache of the
+// same shape can hold what this one does (runtime/execution/rank_steps.h).
+class CacheObserver {
+ public:
+  virtual ~CacheObserver() = default;
+  virtual void Changed(const CacheChange& change) = 0;
+};
+
 struct KvCacheShape {
   std::vector<StateBytes> states;
   int64_t pages;
@@ -82,18 +114,21 @@ class KvCache {
   void ReadPage(int32_t page, uint8_t* bytes) const;
   void WritePage(int32_t page, const uint8_t* bytes);
 
-  absl::Status Truncate(int32_t slot, int64_t tokens) {
-    return pool_.Truncate(slot, tokens);
-  }
+  absl::Status Truncate(int32_t slot, int64_t tokens);
   absl::Status Release(int32_t slot);
-  absl::Status Share(int32_t slot, int32_t page) {
-    return pool_.Share(slot, page);
+  absl::Status Share(int32_t slot, int32_t page);
+  absl::Status Replace(int32_t slot, int64_t index, int32_t page);
+  void Keep(int32_t page);
+  void Drop(int32_t page);
+  // The same call as `change` tells of. Errors: the call's, a change that no
+  // cache makes.
+  absl::Status Apply(const CacheChange& change);
+  // Told of changes from now on; null: nobody. It must outlive the cache.
+  void Observe(CacheObserver* observer) { observer_ = observer; }
+  // For changes that are made on top of the cache.
+  void Tell(const CacheChange& change) {
+    if (observer_ != nullptr) observer_->Changed(change);
   }
-  absl::Status Replace(int32_t slot, int64_t index, int32_t page) {
-    return pool_.Replace(slot, index, page);
-  }
-  void Keep(int32_t page) { pool_.Keep(page); }
-  void Drop(int32_t page) { pool_.Drop(page); }
 
   const PagePool& pool() const { return pool_; }
 
@@ -135,6 +170,7 @@ class KvCache {
 
   Arena memory_;
   PagePool pool_;
+  CacheObserver* observer_ = nullptr;
   std::vector<KvState> states_;
   std::vector<bool> was_used_;  // by page
   int64_t slot_bytes_ = 0, page_bytes_ = 0;

@@ -10,10 +10,14 @@
 #include "base/status.h"
 #include "graph/next_token_block.h"
 #include "graph/standard_inputs.h"
+#include "ops/collectives.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
+#include "runtime/execution/rank_steps.h"
+#include "runtime/ranks/communicator.h"
 
 namespace weft {
 namespace {
@@ -60,7 +64,9 @@ struct Executor::Bucket {
     std::vector<int> guarded;  // weights whose checksums are to be compared
     int operands;              // inputs and results
     int inputs;
-    int slot_state = -1;    // the state by sequence that the node updates
+    int slot_state = -1;  // the state by sequence that the node updates
+    // Of an all_gather: what each rank gives for a row.
+    std::vector<int64_t> gathered_row_bytes;
     bool for_rows = false;  // only what is made of output rows depends on it
   };
 
@@ -91,10 +97,12 @@ Executor::~Executor() = default;
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-    bool huge_pages, int32_t rewind_rows, int first_state) {
+    bool huge_pages, int32_t rewind_rows, int first_state,
+    Communicator* communicator) {
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
   std::unique_ptr<Executor> executor(
       new Executor(std::move(plan), threads, cache, first_state));
+  executor->communicator_ = communicator;
   WEFT_ASSIGN_OR_RETURN(
       Arena arena, Arena::Create(memory.arena, "intermediates", huge_pages));
   executor->arena_ = std::move(arena);
@@ -127,6 +135,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
                                                cache, rewind_rows));
   }
   for (const Graph& graph : executor->plan_->buckets) {
+    WEFT_RETURN_IF_ERROR(executor->CheckRank(graph));
     executor->buckets_.push_back(std::make_unique<Bucket>());
     absl::Status s = executor->Prepare(graph, executor->buckets_.back().get());
     if (!s.ok()) return s;
@@ -294,6 +303,11 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     step.kernel = entry->Create({graph, node, {plan_->options.isa}});
     step.call = {};
     step.for_rows = for_rows[n];
+    if (node.Is(kAllGatherOp)) {
+      for (int rank = 0; rank < communicator_->ranks(); ++rank) {
+        step.gathered_row_bytes.push_back(GatheredRowBytes(graph, node, rank));
+      }
+    }
     if (node.scratch_offset >= 0) {
       step.call.scratch = arena_.data() + node.scratch_offset;
     }
@@ -306,6 +320,22 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
     const Node& node = graph.node(bucket->nodes[i]);
     step.call.inputs = bucket->operands.data() + step.first_operand;
     step.call.outputs = step.call.inputs + node.inputs.size();
+  }
+  return absl::OkStatus();
+}
+
+// That the graph is this rank's, of as many as there are.
+absl::Status Executor::CheckRank(const Graph& graph) const {
+  const int rank = communicator_ != nullptr ? communicator_->rank() : 0;
+  const int ranks = communicator_ != nullptr ? communicator_->ranks() : 1;
+  for (NodeId id : graph.order()) {
+    if (!graph.node(id).Is(kAllGatherOp)) continue;
+    const auto gather = graph.node(id).attributes.As<AllGatherAttributes>();
+    if (gather.rank == rank && gather.ranks == ranks) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot run graph: it is the part of rank ", gather.rank,
+                     " of ", gather.ranks, ", and this is rank ", rank, " of ",
+                     ranks, ": start as many with mpirun -n ", gather.ranks));
   }
   return absl::OkStatus();
 }
@@ -407,6 +437,7 @@ absl::Status Executor::Run(const Batch& batch) {
   WEFT_RETURN_IF_ERROR(Check(batch));
   WEFT_RETURN_IF_ERROR(CheckRuns(batch));
   FindLastPositions(batch);
+  if (leader_ != nullptr) WEFT_RETURN_IF_ERROR(leader_->Send(batch));
   const void* numbers[kStandardInputs];
   const auto set = [&](StandardInput input, const void* data) {
     numbers[static_cast<int>(input)] = data;
@@ -441,6 +472,11 @@ absl::Status Executor::Run(const Batch& batch) {
   return status;
 }
 
+void Executor::Mark(int32_t slot) {
+  history_.Mark(slot);
+  if (leader_ != nullptr) leader_->Changed({CacheChange::kMark, slot});
+}
+
 bool Executor::CanTruncate(int32_t slot, int64_t tokens) const {
   return cache_ == nullptr || !cache_->has_slots() || tokens == 0 ||
          tokens == cache_->position(slot) || history_.Reaches(slot, tokens);
@@ -454,6 +490,10 @@ absl::Status Executor::Truncate(int32_t slot, int64_t tokens) {
         "cannot go back to ", tokens, " tokens: sequence ", slot,
         ": its recurrent states are not kept so far back: mark it before, or "
         "run its tokens again"));
+  }
+  // The cache tells of its own part, too, which then changes nothing.
+  if (leader_ != nullptr) {
+    leader_->Changed({CacheChange::kTruncateStates, slot, tokens});
   }
   WEFT_RETURN_IF_ERROR(
       cache_->Truncate(slot, PagesForTokens(tokens) * kPageTokens));
@@ -540,6 +580,15 @@ absl::Status Executor::Run(const Step& step) {
     }
     if (observer_ != nullptr) {
       observer_->Before(*bucket->graph, bucket->nodes[i], node.call);
+    }
+    if (!node.gathered_row_bytes.empty()) {
+      const int64_t rows = node.call.outputs[0].rows;
+      gathered_bytes_.clear();
+      for (int64_t bytes : node.gathered_row_bytes) {
+        gathered_bytes_.push_back(rows * bytes);
+      }
+      WEFT_RETURN_IF_ERROR(communicator_->AllGather(
+          node.call.inputs[0].data, gathered_bytes_, node.call.scratch));
     }
     RunKernel(*node.kernel, node.call, observer_);
     if (observer_ != nullptr) {

@@ -20,7 +20,9 @@
 
 namespace weft {
 
-class Kernel;  // ops/kernels/kernel_table.h
+class Communicator;  // runtime/ranks/communicator.h
+class Kernel;        // ops/kernels/kernel_table.h
+class StepLeader;    // runtime/execution/rank_steps.h
 
 // One step: rows of tokens, of one sequence or of several mixed. All spans but
 // `output_rows` have one entry per token.
@@ -77,10 +79,13 @@ class Executor {
   // been made. The cache has a state for each of the plan's, from number
   // `first_state` on; it may be null when there is none. `rewind_rows`: for
   // Truncate; above 0 the cache has marks. Errors: no memory; an output that no
-  // node makes; more rows to go back than the plan takes in a step.
+  // node makes; more rows to go back than the plan takes in a step; a plan of
+  // one rank of several without a `communicator` of as many, which must outlive
+  // the executor.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-      bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0);
+      bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0,
+      Communicator* communicator = nullptr);
   ~Executor();
 
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -105,7 +110,7 @@ class Executor {
   // For tokens that are only tried: from now on Truncate takes the states by
   // sequence of this slot back to what they are now, or were since, as long as
   // no more than `rewind_rows` rows run. Nothing without such states or rows.
-  void Mark(int32_t slot) { history_.Mark(slot); }
+  void Mark(int32_t slot);
 
   // The slot has run `tokens` tokens, as if those behind had never been: its
   // next row is at this position. Always where there are no states by sequence,
@@ -121,6 +126,10 @@ class Executor {
   // thread-safe.
   absl::Status Run(const Step& step);
 
+  // Told of each step of a language model before it runs, and of Mark and
+  // Truncate; null: nobody. It must outlive the executor.
+  void LeadBy(StepLeader* leader) { leader_ = leader; }
+
   // Nodes of all steps from now on; null: none. For profiles and checks.
   void Observe(NodeObserver* observer) { observer_ = observer; }
 
@@ -133,6 +142,7 @@ class Executor {
            KvCache* cache, int first_state);
   absl::Status CollectPorts(const Graph& graph);
   void NameBatchInputs();
+  absl::Status CheckRank(const Graph& graph) const;
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
   Bucket& BucketFor(int64_t rows) const;
   void RunKernel(const Kernel& kernel, const KernelCall& call,
@@ -148,6 +158,9 @@ class Executor {
   ThreadPool* threads_;
   KvCache* cache_;
   const int first_state_;
+  Communicator* communicator_ = nullptr;
+  StepLeader* leader_ = nullptr;
+  std::vector<int64_t> gathered_bytes_;  // of each rank, in a node
   Arena arena_;
   Arena scratch_;
   int64_t thread_scratch_bytes_ = 0;

@@ -93,6 +93,7 @@ absl::StatusOr<Plan> Compile(Graph graph, const CompileOptions& options,
   PipelineOptions pipeline;
   pipeline.passes.kernels = {options.isa, options.f16_compute};
   pipeline.passes.planner = options.planner;
+  pipeline.passes.shard = options.shard;
   pipeline.disabled = options.disabled_passes;
   pipeline.stop_after = stop_after;
 

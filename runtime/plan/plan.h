@@ -22,6 +22,7 @@
 #include "ops/kv_types.h"
 #include "ops/pooling.h"
 #include "passes/buffer_planner.h"
+#include "passes/pass.h"
 #include "passes/pass_record.h"
 #include "runtime/cache/kv_cache.h"
 #include "text/vocabulary.pb.h"
@@ -34,6 +35,8 @@ struct CompileOptions {
   F16Compute f16_compute = F16Compute::kF32;
   std::set<std::string> disabled_passes;
   PlanStrategy planner = PlanStrategy::kSearch;
+  // Of one rank of several that run the model together.
+  ShardOptions shard;
   // Largest steps that get a graph of their own, ascending. Steps of more
   // tokens than the last are cut.
   std::vector<int64_t> buckets = {1, 2, 8, 32, 64, 256, 512};

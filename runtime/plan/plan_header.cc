@@ -1,5 +1,6 @@
 #include "runtime/plan/plan_header.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "graph/serialize.h"
+#include "ops/attributes.h"
 #include "ops/lora.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
@@ -134,6 +136,10 @@ void WriteOptions(const CompileOptions& options, CompileOptionsProto* proto) {
   proto->set_planner(Name(options.planner));
   for (int64_t tokens : options.buckets) proto->add_buckets(tokens);
   proto->set_f16_as_bf16(options.f16_compute == F16Compute::kBF16);
+  if (options.shard.ranks > 1) {
+    proto->set_rank(options.shard.rank);
+    proto->set_ranks(options.shard.ranks);
+  }
 }
 
 absl::Status ReadOptions(const CompileOptionsProto& proto,
@@ -165,6 +171,13 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
     }
     before = tokens;
   }
+  if (proto.ranks() < 0 || proto.ranks() > kMostRanksOfPlan ||
+      proto.rank() < 0 || proto.rank() >= std::max<int64_t>(proto.ranks(), 1)) {
+    return Bad("ranks", absl::StrCat("rank ", proto.rank(), " of ",
+                                     proto.ranks(), ", want at most ",
+                                     kMostRanksOfPlan));
+  }
+  options->shard = {proto.rank(), std::max<int64_t>(proto.ranks(), 1)};
   if (options->buckets.empty() || options->buckets.size() > kMaxBuckets) {
     return Bad("buckets", absl::StrCat(options->buckets.size(), ", want 1 to ",
                                        kMaxBuckets));
