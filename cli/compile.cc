@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "ops/attributes.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/thread_pool.h"
 #include "runtime/plan/plan_file.h"
@@ -17,6 +18,7 @@ struct Flags {
   std::string model, output, weights = "packed";
   bool merge_lora = false;
   bool next_token_block = false;
+  int64_t shards = 1;
   CompileFlags compile;
 };
 
@@ -68,6 +70,10 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         "--weights reference: the plan would not hold the adapters: leave out "
         "--lora or choose packed");
   }
+  if (flags.shards > 1 && flags.next_token_block) {
+    return UsageError(
+        "--next-token-block: does not go with --shards: leave one out");
+  }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   for (const AdapterChoice& choice : options.model.graph.adapters) {
     if (std::filesystem::equivalent(choice.adapter->path(), flags.output,
@@ -83,21 +89,26 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
     WEFT_RETURN_IF_ERROR(MergeAdapters(options.model.graph.adapters, &file));
     options.model.graph.adapters.clear();
   }
-  WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
-  if (flags.weights == "reference") {
-    absl::Status s = SaveModelReference(plan, file, flags.model, options.model,
-                                        flags.output);
-    if (!s.ok()) return s;
-  } else {
-    const int threads =
-        options.threads > 0 ? options.threads : DefaultThreads();
-    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
-                          ThreadPool::Create(threads, options.affinity));
-    absl::Status s = SaveModelPlan(plan, file, flags.output, *pool,
-                                   MakeProgress(common, "packing weights"));
-    if (!s.ok()) return s;
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads();
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                        ThreadPool::Create(threads, options.affinity));
+  for (int64_t rank = 0; rank < flags.shards; ++rank) {
+    std::string output = flags.output;
+    if (flags.shards > 1) {
+      options.model.compile.shard = {rank, flags.shards};
+      output = PathOfRank(flags.output, rank, flags.shards);
+      std::cout << (rank > 0 ? "\n" : "") << output << "\n";
+    }
+    WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
+    if (flags.weights == "reference") {
+      WEFT_RETURN_IF_ERROR(
+          SaveModelReference(plan, file, flags.model, options.model, output));
+    } else {
+      WEFT_RETURN_IF_ERROR(SaveModelPlan(
+          plan, file, output, *pool, MakeProgress(common, "packing weights")));
+    }
+    Print(plan);
   }
-  Print(plan);
   return kExitOk;
 }
 
@@ -122,6 +133,12 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
                     "their types, in place of keeping them beside");
   command->add_flag("--next-token-block", flags->next_token_block,
                     "the plan is for --speculate mtp, too");
+  command
+      ->add_option("--shards", flags->shards,
+                   "plans for so many ranks, which run the model together "
+                   "(mpirun -n N weft run FILE): of -o model.weft, "
+                   "model-00001-of-0000N.weft and so on")
+      ->check(CLI::Range(int64_t{1}, kMostRanksOfPlan));
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Compile(*flags, common); };
