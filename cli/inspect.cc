@@ -11,11 +11,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/plan_summary.h"
 #include "models/default_model.h"
+#include "ops/attributes.h"
 #include "runtime/machine/cpus.h"
+#include "runtime/machine/limits.h"
 #include "text/printable.h"
 #include "xxhash.h"
 
@@ -27,6 +30,9 @@ using Json = nlohmann::ordered_json;
 struct Flags {
   std::string model;
   bool hash = false, check = false, kernels = false, json = false;
+  int64_t shards = 1;
+  double link_gbps = 10, link_us = 50;
+  std::string cluster;
   CompileFlags compile;
 };
 
@@ -173,6 +179,26 @@ void Print(const Json& result, const GgufFile* file) {
     }
   }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
+  if (result.contains("ranks")) PrintCluster(result["ranks"]);
+}
+
+// The ranks that flags ask for: this machine's limits for each of --shards, or
+// what a file says.
+absl::StatusOr<Cluster> ClusterOf(const Flags& flags, Isa isa, int threads) {
+  if (!flags.cluster.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.cluster));
+    return ParseCluster(text);
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool,
+                        ThreadPool::Create(threads));
+  WEFT_ASSIGN_OR_RETURN(const Limits limits, MeasureLimits(*pool, isa));
+  Cluster cluster;
+  cluster.machines.assign(flags.shards,
+                          {limits.read_bytes_per_second,
+                           std::max({limits.int8_ops, limits.f32_flops}), 0});
+  cluster.link = {flags.link_gbps * 1e9 / 8, flags.link_us * 1e-6};
+  cluster.ranks = {1, flags.shards};
+  return cluster;
 }
 
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
@@ -210,6 +236,17 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       memory_json = MemoryJson(plan, threads);
     }
   }
+  Json ranks;
+  if (flags.shards > 1 || !flags.cluster.empty()) {
+    if (!file) {
+      return UsageError(
+          "--shards, --cluster: want a .gguf file: a plan is made for its "
+          "number of ranks already");
+    }
+    WEFT_ASSIGN_OR_RETURN(const Cluster cluster,
+                          ClusterOf(flags, options.model.compile.isa, threads));
+    WEFT_ASSIGN_OR_RETURN(ranks, ClusterJson(*file, options.model, cluster));
+  }
   Json result;
   result["model"] = ModelJson(model);
   if (flags.hash) {
@@ -220,6 +257,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   result["bits_per_weight"] = BitsJson(model);
   result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
+  if (!ranks.is_null()) result["ranks"] = std::move(ranks);
   if (flags.json) {
     PrintJson(result);
   } else {
@@ -244,6 +282,24 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
                     "compare the checksums of all weights of a plan first");
   command->add_flag("--kernels", flags->kernels,
                     "the kernel of each kind of node, and why not another");
+  command
+      ->add_option("--shards", flags->shards,
+                   "what so many ranks need that run the model together, each "
+                   "as fast as this machine")
+      ->check(CLI::Range(int64_t{1}, kMostRanksOfPlan));
+  command
+      ->add_option("--link-gbps", flags->link_gbps,
+                   "of their network, in 10^9 bits per second")
+      ->check(CLI::Range(1e-3, 1e6))
+      ->capture_default_str();
+  command
+      ->add_option("--link-us", flags->link_us,
+                   "microseconds that a message takes")
+      ->check(CLI::Range(1e-3, 1e7))
+      ->capture_default_str();
+  command->add_option("--cluster", flags->cluster,
+                      "a JSON file of machines and their link: what 1, 2, 4 "
+                      "... of them need, and how fast they are at most");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

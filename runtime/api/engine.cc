@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <numeric>
 #include <set>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -129,7 +131,15 @@ absl::Status TakeRank(EngineOptions* options, std::string* path) {
   const int64_t ranks = options->communicator->ranks();
   options->model.compile.shard = {rank, ranks};
   const std::string own = PathOfRank(*path, rank, ranks);
-  if (IsPlanFile(own)) *path = own;
+  std::error_code error;
+  if (IsPlanFile(own)) {
+    *path = own;
+  } else if (!path->empty() && !std::filesystem::exists(*path, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no such file: ", *path, ", nor is there ", own,
+                     ": compile the model with --shards ", ranks, " -o ", *path,
+                     ", or give the .gguf file"));
+  }
   return absl::OkStatus();
 }
 
