@@ -30,6 +30,7 @@
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
 #include "runtime/machine/memory.h"
+#include "runtime/ranks/mpi_communicator.h"
 #include "serve/api_keys.h"
 #include "serve/http_checks.h"
 #include "serve/http_server.h"
@@ -309,6 +310,17 @@ absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
   ServiceLimits limits = ToServiceLimits(flags);
   WEFT_ASSIGN_OR_RETURN(limits.overflow, flags.compile.Overflow());
   WEFT_ASSIGN_OR_RETURN(const std::string source, flags.chat_template.Source());
+  if (RanksStarted() > 1 && !flags.folder.empty()) {
+    return UsageError(
+        "--models: ranks run one model together: name it, and leave out "
+        "--models");
+  }
+  if (RankStarted() > 0) {
+    // It follows rank 0, which listens.
+    return LoadEngine(flags.model, flags.compile, common,
+                      ServedOptions(flags, source))
+        .status();
+  }
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   std::unique_ptr<RequestLog> log;  // outlives what writes to it
   if (!flags.log_requests.empty()) {

@@ -205,6 +205,11 @@ constexpr Template kTemplates[] = {
      "%x = input x f32[T,$D]\n%y = input y f32[T,$N]\n"
      "%scales = input scales f32[T,3]\n",
      "%1 = lora_add(%y, %x, $a, $b, %scales) ranks=\"8,0,4\" f32[T,$N]"},
+    {"", kX,
+     "%1 = all_gather(%x) columns=$BOTH rank=1 ranks=2 units=2 f32[T,$BOTH]"},
+    {"rounded", kX,
+     "%q = quantize_rows(%x) q8r[T,$D]\n"
+     "%1 = all_gather(%q) columns=$BOTH rank=0 ranks=2 units=2 q8r[T,$BOTH]"},
     {"halves", kRope,
      "%1 = rope(%x, %positions) " WEFT_ROPE "\"halves\" f32[T,$K]"},
     {"interleaved", kRope,

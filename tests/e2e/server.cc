@@ -17,7 +17,7 @@
 
 namespace weft {
 
-Server::Server(std::vector<std::string> arguments) {
+Server::Server(std::vector<std::string> arguments, int ranks) {
   static std::atomic<int> count{0};
   log_path_ = TemporaryPath(absl::StrCat("serve-", ++count, ".log"));
   int out[2];
@@ -28,12 +28,8 @@ Server::Server(std::vector<std::string> arguments) {
     dup2(out[1], STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     setenv("OMP_WAIT_POLICY", "passive", 0);
-    arguments.insert(arguments.begin(), {"weft", "serve", "--port", "0"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    execv("cli/weft", argv.data());
-    _exit(127);
+    arguments.insert(arguments.begin(), {"serve", "--port", "0"});
+    ExecuteWeft(arguments, ranks);
   }
   close(log);
   close(out[1]);

@@ -16,8 +16,9 @@ namespace weft {
 // the process when it goes.
 class Server {
  public:
-  // Without "serve" and --port.
-  explicit Server(std::vector<std::string> arguments);
+  // Without "serve" and --port. With `ranks` above 1, by as many processes
+  // (RunOptions::ranks).
+  explicit Server(std::vector<std::string> arguments, int ranks = 1);
   ~Server();
 
   int port() const { return port_; }

@@ -63,16 +63,28 @@ void MakeTerminal(Pipe* out) {
     const size_t equals = entry.find('=');
     setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);
   }
-  std::vector<char*> argv = {const_cast<char*>("weft")};
-  for (const std::string& argument : arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
-  argv.push_back(nullptr);
-  execv("cli/weft", argv.data());
-  _exit(127);
+  ExecuteWeft(arguments, options.ranks);
 }
 
 }  // namespace
+
+void ExecuteWeft(const std::vector<std::string>& arguments, int ranks) {
+  const std::string count = std::to_string(ranks);
+  std::vector<const char*> argv = {"weft"};
+  if (ranks > 1) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    // Its sockets have short paths.
+    setenv("TMPDIR", "/tmp", 1);
+    argv = {"mpirun", "--oversubscribe", "-n", count.c_str(), "cli/weft"};
+  }
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  argv.push_back(nullptr);
+  execvp(ranks > 1 ? "mpirun" : "cli/weft",
+         const_cast<char* const*>(argv.data()));
+  _exit(127);
+}
 
 RunResult Weft(const std::vector<std::string>& arguments,
                const RunOptions& options) {

@@ -30,6 +30,8 @@ struct RunOptions {
   int64_t close_output_after = -1;
   // Sends SIGINT after the first byte of standard output.
   bool interrupt = false;
+  // Above 1: by as many processes, with mpirun.
+  int ranks = 1;
   // Sends `interrupt_signal` as soon as this says so; asked every millisecond.
   std::function<bool()> interrupt_when = nullptr;
   int interrupt_signal = SIGINT;
@@ -37,6 +39,11 @@ struct RunOptions {
 
 RunResult Weft(const std::vector<std::string>& arguments,
                const RunOptions& options = {});
+
+// Becomes the binary; with `ranks` above 1, mpirun that starts so many of it,
+// more than there are processors, by root too, as in a container.
+[[noreturn]] void ExecuteWeft(const std::vector<std::string>& arguments,
+                              int ranks);
 
 // The same, and a test failure unless it ends with 0.
 std::string WeftOut(const std::vector<std::string>& arguments,

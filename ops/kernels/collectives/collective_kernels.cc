@@ -19,11 +19,12 @@ class AllGatherNode : public Kernel {
  public:
   explicit AllGatherNode(const NodeView& view)
       : rounded_(view.input(0).type.dtype == DType::kQ8Rows),
-        parts_(view.node.attributes.As<AllGatherAttributes>().parts) {
-    const int64_t ranks = view.node.attributes.As<AllGatherAttributes>().ranks;
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      row_bytes_.push_back(GatheredRowBytes(view.graph, view.node, rank));
-      all_bytes_ += row_bytes_.back();
+        rank_(view.node.attributes.As<AllGatherAttributes>().rank),
+        parts_(view.node.attributes.As<AllGatherAttributes>().parts),
+        row_bytes_(view.node.attributes.As<AllGatherAttributes>().ranks) {
+    for (int64_t rank = 0; rank < ranks(); ++rank) {
+      row_bytes_[rank] = GatheredRowBytes(view.graph, view.node, rank);
+      all_bytes_ += row_bytes_[rank];
     }
   }
 
@@ -45,19 +46,26 @@ class AllGatherNode : public Kernel {
       uint8_t* to =
           static_cast<uint8_t*>(call.outputs[0].data) + first * all_bytes_;
       for (int64_t part = 0; part < parts_; ++part) {
-        const uint8_t* rank_begin = call.scratch;
-        for (const int64_t bytes : row_bytes_) {
+        const uint8_t* given = call.scratch;
+        for (int64_t rank = 0; rank < ranks(); ++rank) {
+          const int64_t bytes = row_bytes_[rank];
           const int64_t size = bytes / parts_ * height;
-          std::memcpy(to, rank_begin + first * bytes + part * size, size);
+          const auto* from =
+              rank == rank_ ? static_cast<const uint8_t*>(call.inputs[0].data)
+                            : given;
+          std::memcpy(to, from + first * bytes + part * size, size);
           to += size;
-          rank_begin += rows * bytes;
+          given += rows * bytes;
         }
       }
     }
   }
 
  private:
+  int64_t ranks() const { return static_cast<int64_t>(row_bytes_.size()); }
+
   const bool rounded_;
+  const int64_t rank_;  // its own part lies in the operand
   const int64_t parts_;
   std::vector<int64_t> row_bytes_;  // of each rank
   int64_t all_bytes_ = 0;
