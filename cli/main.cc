@@ -274,10 +274,10 @@ int Main(int argc, char** argv) {
   if (IsRankDone(code.status())) return kExitOk;
   if (!code.ok()) {
     DropDamagedPlan(code.status());
-    Fail(code.status().message(), kExitFailure);
     // The other ranks wait for this one.
-    if (MpiIsStarted()) (*MpiCommunicator())->Abort();
-    return IsUsageError(code.status()) ? kExitUsage : kExitFailure;
+    if (MpiIsStarted()) (*MpiCommunicator())->Abort(code.status());
+    return Fail(code.status().message(),
+                IsUsageError(code.status()) ? kExitUsage : kExitFailure);
   }
   return *code;
 }

@@ -467,6 +467,8 @@ absl::Status Executor::Run(const Batch& batch) {
   const absl::Status status =
       Run(Step{tokens, static_cast<int64_t>(batch.output_rows.size()),
                batch_data_, batch_results_});
+  // The others wait in the middle of the step.
+  if (!status.ok() && communicator_ != nullptr) communicator_->Abort(status);
   if (status.ok()) SetPositions(batch, true);
   history_.EndStep(status.ok());
   return status;

@@ -32,9 +32,10 @@ class Communicator {
   // processor. Errors as above.
   virtual absl::Status Broadcast(void* data, int64_t bytes) = 0;
 
-  // Ends all ranks, since one cannot go on: who waits for it gets an error, or
-  // its process ends.
-  virtual void Abort() = 0;
+  // Ends all ranks, since this one cannot go on: who waits for it gets an
+  // error, or its process ends, as this one does where ranks are processes;
+  // then `why` is told on standard error, in one line.
+  virtual void Abort(const absl::Status& why) = 0;
 };
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <vector>
 
@@ -147,7 +148,11 @@ class World : public Communicator {
     }
   }
 
-  void Abort() override { mpi_.abort(mpi_.world, 1); }
+  void Abort(const absl::Status& why) override {
+    std::cerr << "weft: rank " << rank_ << " of " << ranks_ << ": "
+              << why.message() << std::endl;
+    mpi_.abort(mpi_.world, 1);
+  }
 
  private:
   explicit World(const Mpi& mpi) : mpi_(mpi) {}

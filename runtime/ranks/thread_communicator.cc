@@ -78,7 +78,7 @@ class ThreadCommunicator : public Communicator {
     });
   }
 
-  void Abort() override { meeting_->Abort(); }
+  void Abort(const absl::Status&) override { meeting_->Abort(); }
 
  private:
   const int rank_;

@@ -91,6 +91,19 @@ TEST(Ranks, WithoutTheSameModelAreRefusedWithBoth) {
   EXPECT_TRUE(absl::StrContains(mixed.err, "context 512")) << mixed.err;
 }
 
+TEST(Ranks, EndWithOneLineWhenAPartIsDamaged) {
+  const std::string plan = TemporaryPath("damaged.weft");
+  WeftOut({"compile", kModel, "--shards", "2", "-o", plan, "--quiet"});
+  const std::string part = TemporaryPath("damaged-00002-of-00002.weft");
+  std::string bytes = ReadFile(part);
+  bytes[bytes.size() / 2] ^= 1;
+  WriteTextFile(part, bytes);
+  const RunResult damaged = Weft({"run", plan, "-p", "a"}, Ranks(2));
+  EXPECT_NE(damaged.exit_code, 0);
+  EXPECT_TRUE(absl::StrContains(damaged.err, "rank 1 of 2: ")) << damaged.err;
+  EXPECT_TRUE(absl::StrContains(damaged.err, "checksum")) << damaged.err;
+}
+
 json Completion(const Server& server) {
   const Answer answer = Post(server, "/completion",
                              json({{"prompt", "It is a truth"},

@@ -24,7 +24,7 @@ class OtherRanks {
         const absl::Status status =
             engine.ok() ? (*engine)->Follow() : engine.status();
         EXPECT_TRUE(status.ok()) << path << " rank " << rank << ": " << status;
-        if (!status.ok()) world_[rank]->Abort();
+        if (!status.ok()) world_[rank]->Abort(status);
       });
     }
   }
@@ -45,7 +45,7 @@ std::vector<float> LogitsOfRanks(const std::string& path, EngineOptions options,
   const OtherRanks others(path, options, ranks);
   options.communicator = others.first();
   std::vector<float> logits = Logits(path, options, tokens, chunk);
-  if (logits.empty()) options.communicator->Abort();
+  if (logits.empty()) options.communicator->Abort(absl::OkStatus());
   return logits;
 }
 

@@ -44,7 +44,7 @@ TEST(ThreadCommunicator, TellsAllWhatTheFirstRankHas) {
 
 TEST(ThreadCommunicator, WaitsForNobodyWhenARankHasEnded) {
   OnRanks(3, [](Communicator* world) {
-    if (world->rank() == 2) return world->Abort();
+    if (world->rank() == 2) return world->Abort(absl::OkStatus());
     int number = 0;
     EXPECT_FALSE(world->Broadcast(&number, sizeof(number)).ok());
   });
