@@ -180,6 +180,10 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   }
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
+  if (!flags.model.empty()) {
+    std::error_code error;
+    model.path = std::filesystem::absolute(flags.model, error).string();
+  }
   model.created = absl::ToUnixSeconds(absl::Now());
   model.customs = answer::CustomsOf(chat_template, engine->tokenizer());
   if (engine->plan().model.generates() && warning.empty() &&

@@ -93,9 +93,8 @@ class Answering {
                                          job.prompts.front());
     }
     if (model.log == nullptr) return;
-    log_ =
-        std::make_unique<LoggedRequest>(model.log, call.request.path, model.id,
-                                        model.capacity(), std::move(job));
+    log_ = std::make_unique<LoggedRequest>(model, call.request.path,
+                                           std::move(job));
   }
 
   absl::Status Start(std::vector<Request> requests) {

@@ -232,6 +232,39 @@ TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {
   fs::remove(copy);
 }
 
+// The log of a folder's server names a file in each line.
+TEST_F(Models, AreFoundAgainByTheRequestLog) {
+  const std::string log = TemporaryPath("models.jsonl");
+  fs::remove(log);
+  {
+    const Server server(Arguments({"--log-requests", log}));
+    EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+    EXPECT_EQ(Ask(server, "bee"), Saying("bee"));
+    EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+  }
+  const json same = WeftJson({"replay", log, "--json"});
+  EXPECT_EQ(same["requests"], 3);
+  EXPECT_EQ(same["different"], 0);
+  EXPECT_EQ(same["model"], "ant, bee");
+  // MODEL goes before what the lines name.
+  const RunResult others = Weft({"replay", log, *folder_ + "/dog.gguf"});
+  EXPECT_EQ(others.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(others.out, "3 differ")) << others.out;
+
+  json line = json::parse(ReadFile(log).substr(0, ReadFile(log).find('\n')));
+  for (const bool named : {true, false}) {
+    if (named) {
+      line["file"] = "/no/such/model.gguf";
+    } else {
+      line.erase("file");
+    }
+    WriteTextFile(log, line.dump() + "\n");
+    const RunResult result = Weft({"replay", log});
+    ExpectError(result, 1);
+    EXPECT_TRUE(absl::StrContains(result.err, log + " MODEL")) << result.err;
+  }
+}
+
 TEST_F(Models, OfAFolderAreFilesPlansAndFirstParts) {
   const std::string folder = TemporaryPath("kinds");
   fs::remove_all(folder);
