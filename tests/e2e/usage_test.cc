@@ -283,6 +283,8 @@ TEST(Usage, ModelsThatCannotBeReadExitWithOneAndSayWhy) {
   const RunResult folder = Weft({"run", "tests", "-p", "a"});
   ExpectError(folder, 1);
   EXPECT_NE(folder.err.find("irectory"), std::string::npos) << folder.err;
+  EXPECT_NE(folder.err.find("model.safetensors"), std::string::npos)
+      << folder.err;
   ExpectError(Weft({"run", "/dev/null", "-p", "a"}), 1);
   if (geteuid() != 0) {
     const std::string locked = TemporaryPath("locked.gguf");
