@@ -624,6 +624,34 @@ class VocabularySetter {
     return absl::OkStatus();
   }
 
+  // What begins and ends texts is a token, or several: models that end at no
+  // token never stop.
+  absl::Status CheckEnds() const {
+    const auto is_token = [this](const json& value) {
+      return value.is_number_unsigned() &&
+             value.get<uint64_t>() < static_cast<uint64_t>(rules_.size);
+    };
+    const std::string wanted =
+        absl::StrCat("the number of a token, below ", rules_.size);
+    for (const char* key : {"bos_token_id", "eos_token_id"}) {
+      for (const json* found :
+           {config_.Find(key), Find(source_.generation_config, key)}) {
+        if (found == nullptr || is_token(*found)) continue;
+        if (found->is_array() &&
+            std::all_of(found->begin(), found->end(), is_token)) {
+          continue;
+        }
+        if (found == config_.Find(key)) return config_.BadKey(key, wanted);
+        return absl::InvalidArgumentError(absl::StrCat(
+            "cannot convert: ", source_.generation_path, ": ", key, " is ",
+            QuoteForMessage(
+                found->dump(-1, ' ', true, json::error_handler_t::replace)),
+            ": want ", wanted));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // A number of config.json or generation_config.json, or the first of a list.
   std::optional<int64_t> NumberIn(const json& config, const char* key) const {
     const json* found = Find(config, key);
@@ -646,6 +674,7 @@ class VocabularySetter {
   }
 
   absl::Status SetSpecialIds() {
+    WEFT_RETURN_IF_ERROR(CheckEnds());
     Ends ends;
     WEFT_RETURN_IF_ERROR(
         ReadEnds(Find(source_.tokenizer, "post_processor"), &ends));
@@ -704,7 +733,8 @@ class VocabularySetter {
                         static_cast<uint32_t>(at->second));
     }
     WEFT_RETURN_IF_ERROR(SetEnds(ends, found));
-    return SetAllEos(config);
+    SetAllEos(config);
+    return absl::OkStatus();
   }
 
   absl::Status SetEnds(const Ends& ends,
@@ -749,22 +779,12 @@ class VocabularySetter {
   }
 
   // Models may end with several tokens; generation_config.json knows best.
-  absl::Status SetAllEos(const json& config) {
+  void SetAllEos(const json& config) {
     const json* all = Find(source_.generation_config, "eos_token_id");
     if (all == nullptr) all = Find(config, "eos_token_id");
-    if (all == nullptr || !all->is_array() || all->size() < 2) {
-      return absl::OkStatus();
-    }
-    std::vector<int32_t> ids;
-    for (const json& each : *all) {
-      if (!each.is_number_unsigned() ||
-          each.get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
-        return Bad("a number in eos_token_id is no token");
-      }
-      ids.push_back(each.get<int32_t>());
-    }
-    writer_.SetInt32s("tokenizer.ggml.eos_token_ids", ids);
-    return absl::OkStatus();
+    if (all == nullptr || !all->is_array() || all->size() < 2) return;
+    writer_.SetInt32s("tokenizer.ggml.eos_token_ids",
+                      all->get<std::vector<int32_t>>());
   }
 
   absl::Status SetChatTemplate() {
@@ -836,9 +856,9 @@ absl::StatusOr<VocabularySource> VocabularySource::Read(
   WEFT_ASSIGN_OR_RETURN(
       source.tokenizer_config,
       OptionalJson(absl::StrCat(folder, "/tokenizer_config.json")));
-  WEFT_ASSIGN_OR_RETURN(
-      source.generation_config,
-      OptionalJson(absl::StrCat(folder, "/generation_config.json")));
+  source.generation_path = absl::StrCat(folder, "/generation_config.json");
+  WEFT_ASSIGN_OR_RETURN(source.generation_config,
+                        OptionalJson(source.generation_path));
   const std::string path = absl::StrCat(folder, "/chat_template.jinja");
   if (std::filesystem::exists(path, error)) {
     WEFT_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));

@@ -31,6 +31,7 @@ struct VocabularySource {
   nlohmann::json tokenizer_config, generation_config;
   // chat_template.jinja; empty: none.
   std::string chat_template;
+  std::string generation_path;  // of generation_config.json, for messages
 
   // Reads the files of a folder. Errors: no tokenizer.json, and those of
   // ReadJsonFile.
@@ -47,7 +48,8 @@ struct VocabularyRules {
 
 // Errors name the file and what is wrong in it: a kind of model that is not
 // known, tokens without a number, numbers that are too large or given twice,
-// merges of tokens that are not there, a normaliser that no reader has.
+// merges of tokens that are not there, a normaliser that no reader has, numbers
+// of bos_token_id or eos_token_id that are no tokens'.
 absl::Status SetVocabulary(const VocabularySource& source,
                            const CheckpointConfig& config,
                            const VocabularyRules& rules, GgufWriter* writer,

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "loaders/gguf.h"
+#include "loaders/safetensors/safetensors.h"
 #include "loaders/synthesize.h"
 #include "tests/golden/made_up_model.h"
 #include "tests/loaders/convert/published_folder.h"
@@ -22,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Case {
   const char* name;
@@ -664,6 +666,12 @@ TEST_F(ConvertTest, KeysThatNobodyObeysAreRefusedByName) {
       {"rope_scaling",
        {{"rope_type", "yarn"}, {"factor", 2.0}},
        "rope_scaling.original_max_position_embeddings"},
+      {"rope_scaling", "linear"},
+      {"rope_scaling", {2.0}},
+      {"rope_parameters", 2},
+      {"vocab_size", 319, "320, the rows of the embedding"},
+      {"bos_token_id", 320},
+      {"eos_token_id", "x"},
       {"quantization_config", {{"quant_method", "gptq"}}},
       {"attn_logit_softcapping", 30.0},
       {"residual_multiplier", 0.5},
@@ -676,6 +684,45 @@ TEST_F(ConvertTest, KeysThatNobodyObeysAreRefusedByName) {
                 HasSubstr(bad.named != nullptr ? bad.named
                                                : absl::StrCat(bad.key, " is ")))
         << bad.key << " " << bad.value;
+  }
+}
+
+// What no table knows, the model's own builder does: the file is opened as a
+// model before it takes its place.
+TEST_F(ConvertTest, ModelsThatCouldNotRunAreNotWritten) {
+  const auto refused = [&](const std::string& why) {
+    std::filesystem::remove(folder_ + ".gguf");
+    const std::string message = Message();
+    EXPECT_THAT(message, HasSubstr(why));
+    EXPECT_THAT(message, HasSubstr(folder_));
+    EXPECT_THAT(message, Not(HasSubstr(".tmp.")));
+    EXPECT_FALSE(std::filesystem::exists(folder_ + ".gguf"));
+  };
+  const json kGood = config_;
+  config_["head_dim"] = 24;
+  refused("attn_q.weight");
+  config_ = kGood;
+  config_["num_key_value_heads"] = 3;
+  refused("head");
+  config_ = kGood;
+  const auto folder = SafetensorsFolder::Open(folder_);
+  ASSERT_TRUE(folder.ok());
+  for (const std::string& missing :
+       {std::string("model.norm.weight"),
+        std::string("model.layers.1.input_layernorm.weight"),
+        std::string("model.layers.0.mlp.down_proj.weight")}) {
+    std::vector<TestTensor> rest;
+    for (const SafetensorsTensor& tensor : folder->tensors()) {
+      if (tensor.name == missing) continue;
+      rest.push_back({tensor.name, tensor.type, tensor.shape,
+                      std::string(tensor.data.begin(), tensor.data.end())});
+    }
+    ASSERT_EQ(rest.size() + 1, folder->tensors().size()) << missing;
+    const std::string other = folder_ + "/other.safetensors";
+    WriteFileBytes(other, SafetensorsBytes(rest));
+    // The old file stays mapped.
+    std::filesystem::rename(other, folder_ + "/model.safetensors");
+    refused("cannot run");
   }
 }
 

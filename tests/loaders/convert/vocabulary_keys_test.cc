@@ -160,8 +160,8 @@ class VocabularyKeysTest : public testing::Test {
     return (*tokenizer)->Encode(text, {}).value();
   }
 
-  VocabularySource source_{json::object(), "", json::object(), json::object(),
-                           ""};
+  VocabularySource source_{json::object(), "", json::object(),
+                           json::object(), "", "generation_config.json"};
   json config_ = json::object();
   std::string pre_;
   std::vector<std::string> warnings_;
@@ -392,6 +392,28 @@ TEST_F(VocabularyKeysTest, ChatTemplatesComeInThreeForms) {
   source_.chat_template.clear();
   source_.tokenizer_config["chat_template"] = {{{"name", "a\nb"}}};
   EXPECT_THAT(Message(9), HasSubstr("chat templates"));
+}
+
+// Models that end at no token never stop.
+TEST_F(VocabularyKeysTest, EndsOfTextsThatAreNoTokensAreRefused) {
+  source_.tokenizer = SmallByteLevel();
+  source_.tokenizer_config = {{"bos_token", "!"}, {"eos_token", "!"}};
+  for (const json& bad :
+       {json(-1), json(9), json("!"), json(1.5), json({1, 9}), json(true)}) {
+    for (const char* key : {"bos_token_id", "eos_token_id"}) {
+      config_ = {{key, bad}};
+      EXPECT_THAT(Message(9), HasSubstr(absl::StrCat("config.json: ", key)));
+      config_ = json::object();
+      source_.generation_config = {{key, bad}};
+      EXPECT_THAT(Message(9),
+                  HasSubstr(absl::StrCat("generation_config.json: ", key)));
+      source_.generation_config = json::object();
+    }
+  }
+  config_ = {{"bos_token_id", nullptr},
+             {"eos_token_id", {1, 2}},
+             {"pad_token_id", -1}};
+  EXPECT_TRUE(Convert(9).ok());
 }
 
 TEST_F(VocabularyKeysTest, DamagedTokenizersAreRefused) {
