@@ -256,6 +256,20 @@ TEST(Usage, AFileAloneIsAChat) {
   options.input = "hello\n";
   EXPECT_EQ(WeftOut({model, "--temperature", "0", "-n", "4"}, options),
             WeftOut({"chat", model, "--temperature", "0", "-n", "4"}, options));
+  // As llama.cpp's program is called.
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"-m", model, "-p", "hello", "-n", "4"},
+           {"-p", "hello", "-n", "4", "--model=" + model, "-cnv"},
+           {"--threads", "1", "-m", model, "-p", "hello", "-n", "4"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--temperature", "0"});
+    EXPECT_EQ(WeftOut(all), WeftOut({"chat", model, "-p", "hello", "-n", "4",
+                                     "--temperature", "0"}));
+  }
+  EXPECT_EQ(WeftOut({"--quiet", "run", "-m", model, "-p", "a", "-n", "2",
+                     "--seed", "1"}),
+            WeftOut({"run", model, "-p", "a", "-n", "2", "--seed", "1"}));
   // What looks like a file is meant as one; other words are commands.
   const RunResult missing = Weft({"no-such-model.gguf"});
   ExpectError(missing, 1);
