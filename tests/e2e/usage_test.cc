@@ -121,6 +121,19 @@ TEST(Usage, AnEmptyInputIsSaid) {
       << ReadFile(out);
 }
 
+TEST(Usage, TheEmbeddedModelHasOneName) {
+  for (const char* command : {"run", "compile", "dump", "inspect", "eval",
+                              "perplexity", "tokenize", "detokenize", "verify",
+                              "profile", "bench", "imatrix", "serve", "chat"}) {
+    EXPECT_NE(WeftOut({command, "--help"}).find("the embedded model)"),
+              std::string::npos)
+        << command;
+  }
+  EXPECT_EQ(
+      Weft({"inspect", "", "--context", "1000000"}).err.find("default model"),
+      std::string::npos);
+}
+
 // What is written for shells and man names every command and flag.
 TEST(Usage, CompletionsAndManualHaveEveryFlag) {
   const std::string help = WeftOut({"serve", "--help"});
