@@ -74,6 +74,45 @@ TEST(Answers, AnAgentsTurnsGoRound) {
   ASSERT_EQ(partial["message"]["tool_calls"].size(), 1u) << cut.text;
 }
 
+// However few tokens there are: it is known what is called.
+TEST(Answers, AForcedCallThatIsCutIsAPartialCall) {
+  const Server server({});  // one that nobody taught to call
+  const std::string forced = absl::StrCat(
+      R"("tool_choice": {"type": "function", "function": {"name": "weather"}}, )",
+      kTools);
+  for (const int tokens : {1, 3, 8}) {
+    for (const bool stream : {false, true}) {
+      const Answer cut =
+          Post(server, kChat,
+               Body(absl::StrCat(R"("max_tokens": )", tokens, R"(, "stream": )",
+                                 stream ? "true" : "false", ", ", forced)));
+      ASSERT_EQ(cut.status, 200) << cut.text;
+      std::string name, content, finish;
+      const auto add = [&](const json& message) {
+        if (message.contains("content") && message["content"].is_string()) {
+          content += message["content"].get<std::string>();
+        }
+        if (!message.contains("tool_calls")) return;
+        name += message["tool_calls"][0]["function"].value("name", "");
+      };
+      if (stream) {
+        for (const json& event : Events(cut.text)) {
+          add(event["choices"][0]["delta"]);
+          if (event["choices"][0]["finish_reason"].is_string()) {
+            finish = event["choices"][0]["finish_reason"];
+          }
+        }
+      } else {
+        add(cut.json["choices"][0]["message"]);
+        finish = cut.json["choices"][0]["finish_reason"];
+      }
+      EXPECT_EQ(name, "weather") << cut.text;
+      EXPECT_EQ(content, "") << cut.text;
+      EXPECT_EQ(finish, "length") << cut.text;
+    }
+  }
+}
+
 TEST(Answers, StreamsTellCallsInParts) {
   const Server server({ScriptedModel(
       "stream.gguf",
