@@ -516,7 +516,8 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                       "with its seed and answer: weft replay runs it again");
   command
       ->add_option("--slot-save-path", flags->slot_folder,
-                   "the folder of POST /slots/N?action=save and restore "
+                   "the folder of POST /slots/N?action=save and restore, for "
+                   "ids of tokens; what is computed of them --cache-dir keeps "
                    "(default: none, and neither is there)")
       ->check(CLI::ExistingDirectory);
   command->add_flag("--no-parse-special", flags->no_parse_special,
