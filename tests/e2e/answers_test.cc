@@ -143,6 +143,52 @@ TEST(Answers, StreamsTellCallsInParts) {
   EXPECT_GT(parts, 3);
 }
 
+// What is reasoning_content of chats, each dialect has in a form of its own.
+TEST(Answers, ReasoningIsApartInEveryDialect) {
+  const Server server(
+      {ScriptedModel("dialects.gguf", "<think>Hm.</think>Yes.", kHermes)});
+  const std::string question =
+      R"("model": "m", "messages": [{"role": "user", "content": "q"}])";
+  const auto ask = [&](const std::string& path, const std::string& body) {
+    const Answer answer = Post(server, path, absl::StrCat("{", body, "}"));
+    EXPECT_EQ(answer.status, 200) << path << " " << answer.text;
+    return answer;
+  };
+  const std::string messages = absl::StrCat(R"("max_tokens": 64, )", question);
+  const json blocks = ask("/v1/messages", messages).json["content"];
+  ASSERT_EQ(blocks.size(), 2u) << blocks;
+  EXPECT_EQ(blocks[0]["type"], "thinking");
+  EXPECT_EQ(blocks[0]["thinking"], "Hm.");
+  EXPECT_EQ(blocks[1]["text"], "Yes.");
+  const json items = ask("/v1/responses", R"("input": "q")").json["output"];
+  ASSERT_EQ(items.size(), 2u) << items;
+  EXPECT_EQ(items[0]["type"], "reasoning");
+  EXPECT_EQ(items[0]["content"][0]["text"], "Hm.");
+  EXPECT_EQ(items[1]["content"][0]["text"], "Yes.");
+  const json said =
+      ask("/api/chat", absl::StrCat(R"("stream": false, )", question))
+          .json["message"];
+  EXPECT_EQ(said["thinking"], "Hm.") << said;
+  EXPECT_EQ(said["content"], "Yes.");
+  // And while it comes.
+  std::string thinking, reasoning;
+  for (const json& event :
+       Events(ask("/v1/messages", absl::StrCat(R"("stream": true, )", messages))
+                  .text)) {
+    if (event["type"] == "content_block_delta") {
+      thinking += event["delta"].value("thinking", "");
+    }
+  }
+  for (const json& event :
+       Events(ask("/v1/responses", R"("stream": true, "input": "q")").text)) {
+    if (event["type"] == "response.reasoning_text.delta") {
+      reasoning += event["delta"].get<std::string>();
+    }
+  }
+  EXPECT_EQ(thinking, "Hm.");
+  EXPECT_EQ(reasoning, "Hm.");
+}
+
 TEST(Answers, ControlTokensMarkThem) {
   const std::vector<std::string> control = {"<|channel|>", "<|start|>",
                                             "<|message|>", "<|end|>",
