@@ -128,8 +128,8 @@ absl::Status CheckPublished(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   constexpr char kWhatIsIn[] =
-      "a published folder has config.json, tokenizer.json and "
-      "model.safetensors, or its parts and model.safetensors.index.json";
+      "a published folder has config.json, tokenizer.json (or tokenizer.model) "
+      "and model.safetensors, or its parts and model.safetensors.index.json";
   if (fs::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no model: ", path, ": is a directory without one: ", kWhatIsIn,

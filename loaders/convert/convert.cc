@@ -440,9 +440,10 @@ absl::StatusOr<std::string> FolderStamp(const std::string& folder) {
   WEFT_ASSIGN_OR_RETURN(const SafetensorsFolder tensors,
                         SafetensorsFolder::Open(folder));
   std::vector<std::string> paths = tensors.paths();
-  for (const char* name : {"config.json", "generation_config.json",
-                           "tokenizer.json", "tokenizer_config.json",
-                           "chat_template.jinja", "1_Pooling/config.json"}) {
+  for (const char* name :
+       {"config.json", "generation_config.json", "tokenizer.json",
+        "tokenizer.model", "added_tokens.json", "tokenizer_config.json",
+        "chat_template.jinja", "1_Pooling/config.json"}) {
     const std::string path = absl::StrCat(folder, "/", name);
     std::error_code error;
     if (fs::exists(path, error)) paths.push_back(path);
