@@ -137,6 +137,7 @@ constexpr absl::string_view kChangesNothing[] = {
     "num_labels",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_router_logits",
     "pad_token_id",
     "pretraining_tp",
