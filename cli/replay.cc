@@ -38,6 +38,7 @@ struct Line {
 struct Comparison {
   int64_t tokens = 0;      // that were compared
   std::string difference;  // empty: none
+  int64_t context = 0;     // of the server; 0: the line does not say
 };
 
 // An answer of the log and what came out now. Of one that was cut off then the
@@ -92,6 +93,10 @@ absl::StatusOr<Comparison> Replay(const ServedModel& model,
     return absl::InvalidArgumentError("has not an answer for each choice");
   }
   Comparison all;
+  const json* const context = fields.Find("capacity");
+  if (context != nullptr && context->is_number_unsigned()) {
+    all.context = context->get<int64_t>();
+  }
   size_t index = 0;
   for (const std::vector<int32_t>& prompt : job.prompts) {
     WEFT_ASSIGN_OR_RETURN(Request asked, MakeRequest(model, job, prompt));
@@ -163,10 +168,21 @@ absl::Status ReplayModel(const Flags& flags, const std::vector<Line>& lines,
   }
   WEFT_RETURN_IF_ERROR(model.status());
   results->models.push_back(model->id);
+  bool told = false;
   for (const Line& line : lines) {
     absl::StatusOr<Comparison> compared = Replay(*model, line.text);
     if (!compared.ok()) {
       return CannotReplay(flags, line, compared.status().message());
+    }
+    // Where texts end or are shifted depends on it.
+    if (!told && compared->context > 0 &&
+        compared->context != model->capacity()) {
+      told = true;
+      PrintWarnings(common, {absl::StrCat(flags.file, ":", line.number,
+                                          ": the server's context was ",
+                                          compared->context, ", here it is ",
+                                          model->capacity(), ": --context ",
+                                          compared->context, " is the same")});
     }
     results->lines[line.number] = *std::move(compared);
   }

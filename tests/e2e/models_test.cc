@@ -254,6 +254,10 @@ TEST_F(Models, AreFoundAgainByTheRequestLog) {
   EXPECT_EQ(others.exit_code, 1);
   EXPECT_TRUE(absl::StrContains(others.out, "3 differ")) << others.out;
 
+  const RunResult shorter = Weft({"replay", log, "--context", "64"});
+  EXPECT_EQ(shorter.exit_code, 0) << shorter.out;
+  EXPECT_TRUE(absl::StrContains(shorter.err, "here it is 64")) << shorter.err;
+
   json line = json::parse(ReadFile(log).substr(0, ReadFile(log).find('\n')));
   for (const bool named : {true, false}) {
     if (named) {
