@@ -442,9 +442,14 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--api-key-file", flags->api_key_file,
                       "a file of keys, one per line, of which clients must "
                       "show one (default: no key is wanted)");
-  command->add_option("--cors-origin", flags->cors_origin,
-                      "pages of this origin may use the server; * is any "
-                      "(default: only its own page)");
+  command
+      ->add_option("--cors-origin", flags->cors_origin,
+                   "pages of this origin may use the server, as in "
+                   "https://chat.example; * is any (default: only its own "
+                   "page)")
+      ->check([](const std::string& origin) {
+        return std::string(CheckOriginName(origin).message());
+      });
   command
       ->add_option("--allowed-hosts,--allow-host", flags->hosts,
                    "names, with commas between, that requests may have as "
