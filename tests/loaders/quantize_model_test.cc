@@ -207,8 +207,8 @@ TEST_F(QuantizeModelTest, RefusesQuantisedSources) {
   const auto copied = QuantizeModel(TempPath("result.gguf"),
                                     TempPath("again.gguf"), Options("Q8_0"));
   ASSERT_TRUE(copied.ok()) << copied.status();
-  ASSERT_EQ(copied->warnings.size(), 1u);
-  EXPECT_THAT(copied->warnings[0], HasSubstr("nothing was quantised"));
+  ASSERT_FALSE(copied->warnings.empty());
+  EXPECT_THAT(copied->warnings.back(), HasSubstr("nothing was quantised"));
   EXPECT_EQ(ReadFile(TempPath("again.gguf")),
             ReadFile(TempPath("result.gguf")));
 }

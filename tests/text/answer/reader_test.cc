@@ -562,7 +562,7 @@ TEST(AnswerReader, AForcedCallIsOneHoweverEarlyItIsCut) {
     const size_t begin =
         look == std::string::npos
             ? 0
-            : text.find_first_not_of('\n', look + before.size());
+            : text.find_first_not_of(" \n", look + before.size());
     ReaderOptions options = Options();
     options.forced_tool = "weather";
     const size_t name = text.find("weather");
