@@ -648,6 +648,9 @@ TEST(ServeTest, MemoryForGrammarsIsAskedForAtTheStart) {
   ExpectError(refused, 1);
   EXPECT_TRUE(absl::StrContains(refused.err, "not enough memory"))
       << refused.err;
+  // What a server can do about it, and no other command.
+  EXPECT_TRUE(absl::StrContains(refused.err, "--slots (4) or --kv-tokens"))
+      << refused.err;
 }
 
 TEST(ServeTest, KeysComeFromAFile) {
