@@ -45,6 +45,9 @@ class OutputFile {
   // Thread-safe for parts that do not overlap. Errors: a full disk.
   absl::Status Write(int64_t offset, absl::Span<const uint8_t> part) const;
 
+  // Where the bytes are until Commit.
+  const std::string& temporary_path() const { return temporary_; }
+
   // Puts the file in the place of `path`, durably, with the permissions of the
   // one that it replaces; nothing may be written afterwards.
   absl::Status Commit();

@@ -100,7 +100,11 @@ bool HasModifier(absl::string_view parameters) {
 
 void KeyReader::Push(absl::string_view bytes, Time now) {
   if (bytes.empty()) return;
+  const bool waited = now - pushed_ > kSequenceWait;
   pushed_ = now;
+  if (waited && state_ != State::kEscape && state_ != State::kPaste) {
+    state_ = State::kGround;
+  }
   // ESC that was given as a key, but was the first byte of a sequence that came
   // late: nobody types its other bytes at once.
   if (escape_given_ && bytes.size() > 1 &&

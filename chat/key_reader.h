@@ -3,7 +3,8 @@
 //
 // Idea: a state for each kind of sequence (ECMA-48, and xterm's control
 // sequences for what terminals send), a byte at a time, so that it does not
-// matter how reads cut them. Time decides one thing, whether ESC was the key.
+// matter how reads cut them. Time decides whether ESC was the key, and that a
+// sequence whose rest does not come was none: terminals send each at once.
 //
 // Limits: the sequences of xterm, its many relatives, rxvt, the Linux console,
 // screen and tmux are known, without asking a terminal description. All others
@@ -61,6 +62,9 @@ class KeyReader {
 
   // How long ESC waits for what makes a sequence of it.
   static constexpr std::chrono::milliseconds kEscapeWait{25};
+  // How long a sequence waits for its rest, however slow the line: what is
+  // typed after that does not belong to it.
+  static constexpr std::chrono::milliseconds kSequenceWait{1000};
   // A paste beyond it gives its first bytes, one more than these.
   static constexpr size_t kMostPasteBytes = size_t{1} << 20;
 

@@ -33,9 +33,52 @@ constexpr Alias kAliases[] = {
     {"--chat-template-file", "--chat-template"},
 };
 constexpr absl::string_view kModel[] = {"-m", "--model"};
-// Each with a value.
-constexpr absl::string_view kOfGpus[] = {"-ngl", "--gpu-layers",
-                                         "--n-gpu-layers"};
+
+// What weft does in any case, or never.
+enum class Value {
+  kNone,
+  kOne,
+  kSwitch
+};  // kSwitch: "on", "off", "auto" or no
+struct LeftOut {
+  absl::string_view theirs;
+  Value value;
+  absl::string_view why;
+};
+constexpr absl::string_view kNoGpu = "weft runs on CPUs alone";
+constexpr absl::string_view kSteps =
+    "how many tokens a step has is in the plan (--buckets)";
+constexpr absl::string_view kTalks =
+    "weft chat holds a conversation, weft run continues a text";
+constexpr absl::string_view kFused = "attention is always computed in one go";
+constexpr absl::string_view kNoLock = "weft locks no memory";
+constexpr absl::string_view kJinja = "chat templates are always run as Jinja";
+constexpr absl::string_view kWarm = "weft runs nothing beforehand";
+constexpr absl::string_view kTogether =
+    "requests always share steps (--slots of them)";
+constexpr LeftOut kLeftOut[] = {
+    {"-ngl", Value::kOne, kNoGpu},
+    {"--gpu-layers", Value::kOne, kNoGpu},
+    {"--n-gpu-layers", Value::kOne, kNoGpu},
+    {"-b", Value::kOne, kSteps},
+    {"--batch-size", Value::kOne, kSteps},
+    {"-ub", Value::kOne, kSteps},
+    {"--ubatch-size", Value::kOne, kSteps},
+    {"-cnv", Value::kNone, kTalks},
+    {"--conversation", Value::kNone, kTalks},
+    {"-no-cnv", Value::kNone, kTalks},
+    {"--no-conversation", Value::kNone, kTalks},
+    {"-i", Value::kNone, kTalks},
+    {"--interactive", Value::kNone, kTalks},
+    {"-fa", Value::kSwitch, kFused},
+    {"--flash-attn", Value::kSwitch, kFused},
+    {"--mlock", Value::kNone, kNoLock},
+    {"--jinja", Value::kNone, kJinja},
+    {"--no-warmup", Value::kNone, kWarm},
+    {"-cb", Value::kNone, kTogether},
+    {"--cont-batching", Value::kNone, kTogether},
+};
+constexpr absl::string_view kSwitches[] = {"on", "off", "auto"};
 
 template <typename List>
 bool Has(const List& list, absl::string_view word) {
@@ -76,10 +119,18 @@ CommandLine TranslateFlags(std::vector<std::string> words,
       line.words.push_back(std::move(words[i]));
       continue;
     }
-    if (Has(kOfGpus, name)) {
-      if (!with_value && i + 1 < words.size()) ++i;
+    const auto left_out =
+        std::find_if(std::begin(kLeftOut), std::end(kLeftOut),
+                     [&](const LeftOut& each) { return each.theirs == name; });
+    if (left_out != std::end(kLeftOut)) {
+      if (!with_value && i + 1 < words.size() &&
+          (left_out->value == Value::kOne ||
+           (left_out->value == Value::kSwitch &&
+            Has(kSwitches, words[i + 1])))) {
+        ++i;
+      }
       line.notices.push_back(
-          absl::StrCat(name, " is left out: weft runs on CPUs alone"));
+          absl::StrCat(name, " is left out: ", left_out->why));
       continue;
     }
     if (Has(kModel, name)) {
@@ -103,6 +154,10 @@ CommandLine TranslateFlags(std::vector<std::string> words,
     }
   }
   return line;
+}
+
+bool IsModelFlag(absl::string_view word) {
+  return Has(kModel, word.substr(0, word.find('=')));
 }
 
 std::string DidYouMean(absl::string_view word,

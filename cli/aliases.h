@@ -18,10 +18,14 @@ struct CommandLine {
 // `words` with llama.cpp's names of flags turned into ours. `knows` says
 // whether the command that was named has a flag: what it has is never touched,
 // and what it does not have is not made. The value of -m is MODEL and goes
-// where that stands; what is about GPUs is left out, with a notice. Words after
-// "--" stay.
+// where that stands; what weft always does, or never, is left out, with a
+// notice. Words after "--" stay.
 CommandLine TranslateFlags(std::vector<std::string> words,
                            absl::FunctionRef<bool(absl::string_view)> knows);
+
+// Whether a word is llama.cpp's flag for the model: -m, --model or
+// --model=FILE.
+bool IsModelFlag(absl::string_view word);
 
 // The word of `known` that was probably meant: at most two letters differ,
 // fewer in short words; empty if there is none.

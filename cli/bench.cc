@@ -319,7 +319,7 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("bench", "Measures tokens per second");
   command->add_option("MODEL", flags->model,
-                      "a .gguf or .weft file (default: the embedded model)");
+                      absl::StrCat("a .gguf or .weft file ", kEmbeddedUsually));
   const auto add = [&](const char* name, int64_t& value, const char* help) {
     command->add_option(name, value, help)->capture_default_str();
   };

@@ -100,11 +100,16 @@ struct ChatTemplateFlag {
 absl::StatusOr<ChatTemplate> ChatTemplateOf(const Vocabulary& vocabulary,
                                             std::string* warning);
 
+// Behind what MODEL may be: where it may be left out, and where it may not.
+inline constexpr char kEmbeddedUsually[] =
+    "(\"\", or left out: the embedded model)";
+inline constexpr char kEmbeddedByName[] = "(\"\": the embedded model)";
+
 // Of MODEL, where a name fetches it (model_argument.h).
 inline constexpr char kModelHelp[] =
     "a .gguf or .weft file, the folder of a published model (safetensors), "
     "which is converted once, or owner/name:TYPE on a hub, which is pulled if "
-    "it is not there (default: the embedded model)";
+    "it is not there (\"\", or left out: the embedded model)";
 
 // The flag --pre NAME.
 void AddPreFlag(CLI::App& command, std::string* pre);

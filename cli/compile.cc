@@ -3,6 +3,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
@@ -120,7 +121,10 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
       app.add_subcommand("compile",
                          "Compiles a model into a plan file and prints passes, "
                          "arenas and weights");
-  command->add_option("MODEL", flags->model, "a .gguf file")->required();
+  command
+      ->add_option("MODEL", flags->model,
+                   absl::StrCat("a .gguf file ", kEmbeddedByName))
+      ->required();
   command->add_option("-o,--output", flags->output, "the .weft file to write")
       ->required();
   command

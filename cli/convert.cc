@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/model_argument.h"
 #include "graph/dtype.h"
 
 namespace weft {
@@ -36,6 +37,9 @@ absl::StatusOr<int> Convert(const Flags& flags, const CommonFlags& common) {
     options.type = DTypeFromName(type);
   }
   std::error_code error;
+  if (!std::filesystem::is_directory(flags.folder, error)) {
+    WEFT_RETURN_IF_ERROR(CheckPublished(flags.folder));
+  }
   for (const auto& entry :
        std::filesystem::directory_iterator(flags.folder, error)) {
     std::error_code ignored;

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Another one whenever conversion gives other files.
-constexpr char kVersion[] = "1";
+constexpr char kVersion[] = "2";
 
 std::string HashOf(absl::string_view text) {
   return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));
@@ -39,25 +39,48 @@ std::string PlainName(const fs::path& folder) {
   return name.empty() ? "model" : name;
 }
 
+absl::StatusOr<fs::path> PlaceOf(const std::string& folder) {
+  std::error_code error;
+  fs::path place = fs::canonical(folder, error);
+  if (!error) return place;
+  return absl::NotFoundError(
+      absl::StrCat("cannot open folder: ", folder, ": ", error.message()));
+}
+
+std::string RepositoryOf(const fs::path& place) {
+  return absl::StrCat("local/", PlainName(place), "-",
+                      HashOf(place.string()).substr(0, 8));
+}
+
+// What was made of other states of the folder, unfinished files included, and
+// files as they lay before states had folders.
+void RemoveOthers(const fs::path& repository, const std::string& state) {
+  std::error_code error;
+  std::vector<fs::path> old;
+  for (fs::directory_iterator it(repository, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().filename() != state) old.push_back(it->path());
+  }
+  for (const fs::path& path : old) fs::remove_all(path, error);
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> RepositoryOfFolder(const std::string& folder) {
+  WEFT_ASSIGN_OR_RETURN(const fs::path place, PlaceOf(folder));
+  return RepositoryOf(place);
+}
 
 absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
                                             const CommonFlags& common) {
-  std::error_code error;
-  const fs::path place = fs::canonical(folder, error);
-  if (error) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot open folder: ", folder, ": ", error.message()));
-  }
+  WEFT_ASSIGN_OR_RETURN(const fs::path place, PlaceOf(folder));
   WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
   WEFT_ASSIGN_OR_RETURN(const std::string stamp, FolderStamp(place.string()));
-  const std::string name = PlainName(place);
-  const std::string repository =
-      absl::StrCat("local/", name, "-", HashOf(place.string()).substr(0, 8));
+  const std::string repository = RepositoryOf(place);
+  const std::string state = HashOf(absl::StrCat(kVersion, "\n", stamp));
   const std::string path = store.PathOf(
-      repository,
-      absl::StrCat(name, "-", HashOf(absl::StrCat(kVersion, "\n", stamp)),
-                   ".gguf"));
+      repository, absl::StrCat(state, "/", PlainName(place), ".gguf"));
+  std::error_code error;
   if (fs::is_regular_file(path, error)) return path;
   if (!common.quiet) {
     std::cerr << "converting " << folder << " for this and later starts\n";
@@ -77,24 +100,13 @@ absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
       ConvertFolder(place.string(), path, options);
   if (progress) progress(1.0);
   if (!report.ok()) {
-    // What was made for nothing; a folder with files stays.
+    // What was made for nothing; folders with files stay.
     rmdir(target_folder.c_str());
+    rmdir(target_folder.parent_path().c_str());
     return report.status();
   }
   PrintWarnings(common, report->warnings);
-  std::vector<fs::path> old;
-  for (fs::directory_iterator it(target_folder, error), end;
-       !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".gguf" && it->path() != path) {
-      old.push_back(it->path());
-    }
-  }
-  for (const fs::path& file : old) {
-    for (const std::string& plan : PlansOf(file.string())) {
-      unlink(plan.c_str());
-    }
-    unlink(file.c_str());
-  }
+  RemoveOthers(target_folder.parent_path(), state);
   return path;
 }
 

@@ -2,10 +2,11 @@
 // into a .gguf once, which lies where pulled models do
 // (runtime/hub/model_store.h), as local/NAME-PLACE:
 //
-//   FOLDER/models/local/NAME-PLACE/NAME-STATE.gguf
+//   FOLDER/models/local/NAME-PLACE/STATE/NAME.gguf
 //
 // PLACE stands for the folder's path, STATE for the sizes and times of its
-// files. So weft list and weft rm know it, and a plan is kept beside it.
+// files. So weft list and weft rm know it, a plan is kept beside it, and who
+// serves it calls it by its name.
 #pragma once
 
 #include <string>
@@ -20,5 +21,8 @@ namespace weft {
 // other states of the folder are removed.
 absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
                                             const CommonFlags& common);
+
+// What weft list calls it: local/NAME-PLACE. Error: no such folder.
+absl::StatusOr<std::string> RepositoryOfFolder(const std::string& folder);
 
 }  // namespace weft

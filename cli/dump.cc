@@ -347,7 +347,8 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
   CLI::App* command = app.add_subcommand(
       "dump", "The graph at any point of the pipeline (default: the end)");
   CLI::Option* model = command->add_option(
-      "MODEL", flags->model, "a .gguf or .weft file; \"\" is the embedded one");
+      "MODEL", flags->model,
+      absl::StrCat("a .gguf or .weft file ", kEmbeddedByName));
   command->add_option("--after,--stop-after", flags->after,
                       "the graph after this pass");
   command->add_option("--before", flags->before, "the graph before this pass");

@@ -303,7 +303,9 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
       "eval",
       "Runs tokens and tells, per position: token, most likely next token, "
       "log-probability of the token that comes next");
-  command->add_option("MODEL", flags->model, "a .gguf or .weft file")
+  command
+      ->add_option("MODEL", flags->model,
+                   absl::StrCat("a .gguf or .weft file ", kEmbeddedByName))
       ->required();
   command->add_option("--tokens", flags->tokens, "ids, as 1,2,3");
   CLI::Option* text = command->add_option(

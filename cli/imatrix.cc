@@ -31,11 +31,13 @@ namespace {
 
 // Chunks between two writings of the file.
 constexpr int64_t kChunksPerWrite = 16;
+// Tokens of one, where the model takes so many.
+constexpr int64_t kUsualChunk = 512;
 
 struct Flags {
   std::string model, result;
   std::vector<std::string> files;
-  int64_t chunk = 512;
+  int64_t chunk = 0;  // 0: the usual one
   int64_t chunks = 0;
   bool resume = false;
   bool process_output = false;
@@ -148,8 +150,29 @@ absl::Status CheckResumed(const Flags& flags, const ImportanceMatrix& matrix,
       ": give the same texts and --chunk, or leave --resume out"));
 }
 
-absl::StatusOr<int> Imatrix(const Flags& flags, const CommonFlags& common) {
-  if (flags.chunk < 2) return UsageError("--chunk: want a number from 2");
+// What the flags say, or as many tokens as are usual and the model takes.
+absl::StatusOr<int64_t> ChunkOf(const Flags& flags, const CommonFlags& common) {
+  WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
+  options.model.warn = nullptr;  // the model is loaded after that
+  options.model.reads_weights = false;
+  options.model.graph.context = 0;
+  WEFT_ASSIGN_OR_RETURN(const Plan plan, LoadPlan(flags.model, options.model));
+  const int64_t most = plan.model.context_length;
+  const int64_t chunk =
+      flags.chunk > 0 ? flags.chunk : std::min(kUsualChunk, most);
+  if (chunk <= most) return chunk;
+  return absl::InvalidArgumentError(
+      absl::StrCat("imatrix: --chunk ", chunk, ": the model takes at most ",
+                   most, " tokens at once: choose less"));
+}
+
+absl::StatusOr<int> Imatrix(const Flags& given, const CommonFlags& common) {
+  if (given.chunk != 0 && given.chunk < 2) {
+    return UsageError("--chunk: want a number from 2");
+  }
+  WEFT_RETURN_IF_ERROR(given.compile.CheckModel(given.model));
+  Flags flags = given;
+  WEFT_ASSIGN_OR_RETURN(flags.chunk, ChunkOf(given, common));
   if (flags.chunks < 0) return UsageError("--chunks: want a number from 1");
   CompileFlags compile = flags.compile;
   if (compile.context != 0 && compile.context < flags.chunk) {
@@ -218,7 +241,7 @@ void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action) {
       "imatrix", "Measures which columns matter, for quantize --imatrix");
   command
       ->add_option("MODEL", flags->model,
-                   "a .gguf file; \"\" is the embedded one")
+                   absl::StrCat("a .gguf file ", kEmbeddedByName))
       ->required();
   command
       ->add_option("-f,--file", flags->files,
@@ -229,7 +252,8 @@ void AddImatrix(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("-o,--output", flags->result, "the file to write")
       ->required();
   command->add_option("--chunk", flags->chunk,
-                      "tokens that are seen together (512)");
+                      "tokens that are seen together (512, or as many as the "
+                      "model takes)");
   command->add_option("--chunks", flags->chunks, "at most so many (all)");
   command->add_flag("--resume", flags->resume,
                     "go on where the file to write ends");

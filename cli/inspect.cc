@@ -274,7 +274,7 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
       "inspect", "Metadata and tensors of a model, and a summary of its plan");
   command
       ->add_option("MODEL", flags->model,
-                   "a .gguf or .weft file; \"\" is the embedded one")
+                   absl::StrCat("a .gguf or .weft file ", kEmbeddedByName))
       ->required();
   command->add_flag("--hash", flags->hash,
                     "xxh3 of every tensor and of the file");

@@ -20,7 +20,6 @@
 #include "cli/model_argument.h"
 #include "cli/output.h"
 #include "cli/version.h"
-#include "loaders/convert/convert.h"
 #include "runtime/ranks/mpi_communicator.h"
 
 namespace weft {
@@ -155,15 +154,35 @@ bool HasFlag(const CLI::App& app, const CLI::App* command,
          (command != nullptr && command->get_option_no_throw(flag) != nullptr);
 }
 
-// "weft help run" is "weft run --help", and "weft MODEL" is "weft chat MODEL".
-// False if the first word is no command then.
-bool FindCommandWord(const std::vector<std::string>& names,
+// Whether words that begin with a flag have no command: the flag is none that
+// may stand before one, or a model is named as llama.cpp does.
+bool LacksCommand(const CLI::App& app, const std::vector<std::string>& names,
+                  const std::vector<std::string>& words) {
+  const std::string& first = words.front();
+  if (!HasFlag(app, nullptr, first.substr(0, first.find('=')))) return true;
+  bool names_model = false;
+  for (const std::string& word : words) {
+    if (std::find(names.begin(), names.end(), word) != names.end()) {
+      return false;
+    }
+    names_model |= IsModelFlag(word);
+  }
+  return names_model;
+}
+
+// "weft help run" is "weft run --help", and "weft MODEL" and "weft -m MODEL"
+// are "weft chat MODEL". False if the first word is no command then.
+bool FindCommandWord(const CLI::App& app, const std::vector<std::string>& names,
                      std::vector<std::string>* words) {
-  if (words->empty() || words->front().rfind("-", 0) == 0) return true;
+  if (words->empty()) return true;
+  if (words->front().rfind("-", 0) == 0) {
+    if (LacksCommand(app, names, *words)) words->insert(words->begin(), "chat");
+    return true;
+  }
   if (words->front() == "help") {
     words->erase(words->begin());
     words->push_back("--help");
-    return FindCommandWord(names, words);
+    return FindCommandWord(app, names, words);
   }
   if (std::find(names.begin(), names.end(), words->front()) != names.end()) {
     return true;
@@ -171,8 +190,7 @@ bool FindCommandWord(const std::vector<std::string>& names,
   const std::string& word = words->front();
   std::error_code error;
   const bool is_file =
-      std::filesystem::is_regular_file(word, error) ||
-      IsConvertibleFolder(word) || absl::StrContains(word, "/") ||
+      std::filesystem::exists(word, error) || absl::StrContains(word, "/") ||
       absl::EndsWith(word, ".gguf") || absl::EndsWith(word, ".weft");
   if (!is_file && !ParseHubName(word)) return false;
   words->insert(words->begin(), "chat");
@@ -228,7 +246,7 @@ int Main(int argc, char** argv) {
   AddExamples(app);
   const std::vector<std::string> names = CommandNames(app);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!FindCommandWord(names, &words)) {
+  if (!FindCommandWord(app, names, &words)) {
     return Fail(absl::StrCat("unknown command: ", words.front(),
                              Suggestion(words.front(), names),
                              ": the commands are ", absl::StrJoin(names, ", ")),

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -84,8 +85,9 @@ absl::StatusOr<std::string> PathOf(const std::string& text, bool pulls,
                                    const CommonFlags& common) {
   std::error_code error;
   if (IsConvertibleFolder(text)) return ConvertedFolder(text, common);
+  WEFT_RETURN_IF_ERROR(CheckPublished(text));
   if (std::filesystem::exists(text, error)) return text;
-  const std::optional<HubName> name = ParseHubName(text);
+  WEFT_ASSIGN_OR_RETURN(const std::optional<HubName> name, HubNameOf(text));
   if (!name) return text;
   WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
   absl::StatusOr<StoredModel> stored = store.Find(*name);
@@ -120,6 +122,43 @@ absl::StatusOr<int> ResolveModels(CLI::App& command,
     option->run_callback();
   }
   return kExitOk;
+}
+
+absl::Status CheckPublished(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  constexpr char kWhatIsIn[] =
+      "a published folder has config.json, tokenizer.json (or tokenizer.model) "
+      "and model.safetensors, or its parts and model.safetensors.index.json";
+  if (fs::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no model: ", path, ": is a directory without one: ", kWhatIsIn,
+        "; of another, name its .gguf file"));
+  }
+  const fs::path file = path;
+  const std::string name = file.filename().string();
+  if (fs::is_regular_file(file, error) &&
+      (file.extension() == ".safetensors" || name == "config.json" ||
+       name == "tokenizer.json" || name == "model.safetensors.index.json")) {
+    const std::string folder = file.parent_path().string();
+    return absl::InvalidArgumentError(
+        absl::StrCat("no model: ", path,
+                     ": is one file of a published folder: "
+                     "give the folder: ",
+                     folder.empty() ? "." : folder, ": ", kWhatIsIn));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<HubName>> HubNameOf(const std::string& text) {
+  if (!absl::StrContains(text, "://")) return ParseHubName(text);
+  const std::string endpoint = HubOptionsFromEnvironment().endpoint;
+  std::optional<HubName> name = ParseHubUrl(text, endpoint);
+  if (name) return name;
+  return UsageError(absl::StrCat(
+      "no model: ", text, ": models are pulled from ", endpoint,
+      " (HF_ENDPOINT names another hub): want owner/name, owner/name:TYPE, or "
+      "the address of a repository or a .gguf file there"));
 }
 
 absl::StatusOr<Pulled> PullModel(const HubName& name,

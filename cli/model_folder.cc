@@ -11,6 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/converted_folder.h"
+#include "loaders/convert/convert.h"
 
 namespace weft {
 namespace {
@@ -32,6 +34,21 @@ size_t SplitMark(const std::string& stem, std::string* part) {
   return begin;
 }
 
+// Of a published model's files.
+int64_t WeightBytes(const std::filesystem::path& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end;
+       !error && it != end; it.increment(error)) {
+    struct stat file;
+    if (it->path().extension() == ".safetensors" &&
+        stat(it->path().c_str(), &file) == 0) {
+      bytes += file.st_size;
+    }
+  }
+  return bytes;
+}
+
 ModelSet::Source* Find(absl::string_view name,
                        std::vector<ModelSet::Source>* sources) {
   for (ModelSet::Source& source : *sources) {
@@ -44,13 +61,23 @@ ModelSet::Source* Find(absl::string_view name,
 
 absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
     const std::string& folder, const std::vector<std::string>& aliases) {
-  std::map<std::string, ModelSet::Source> files, plans;
+  std::map<std::string, ModelSet::Source> published, files, plans;
   std::map<std::string, int64_t> bytes;  // of all parts
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string ending = entry.path().extension().string();
     const bool is_plan = ending == ".weft";
     struct stat file;
+    if (IsConvertibleFolder(entry.path().string())) {
+      ModelSet::Source source;
+      source.id = entry.path().filename().string();
+      source.path = entry.path().string();
+      source.created =
+          stat(entry.path().c_str(), &file) == 0 ? file.st_mtime : 0;
+      source.file_bytes = WeightBytes(entry.path());
+      published.emplace(source.id, std::move(source));
+      continue;
+    }
     if ((!is_plan && ending != ".gguf") ||
         stat(entry.path().c_str(), &file) != 0 || !S_ISREG(file.st_mode)) {
       continue;
@@ -68,6 +95,7 @@ absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
   }
   for (auto& [name, source] : files) source.file_bytes = bytes[name];
   plans.merge(files);
+  plans.merge(published);
   if (error) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the folder ", folder, ": ", error.message()));
@@ -76,7 +104,9 @@ absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
   for (auto& [name, source] : plans) sources.push_back(std::move(source));
   if (sources.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        folder, " has no models: want .gguf or .weft files in it"));
+        folder,
+        " has no models: want .gguf or .weft files in it, or folders of "
+        "published models (config.json and safetensors)"));
   }
   for (const std::string& alias : aliases) {
     const std::pair<std::string, std::string> parts =
@@ -99,9 +129,15 @@ absl::Status PutFirst(const std::string& model,
                       std::vector<ModelSet::Source>* sources) {
   const auto it = std::find_if(
       sources->begin(), sources->end(), [&](const ModelSet::Source& source) {
+        if (source.Answers(model)) return true;
+        if (IsConvertibleFolder(source.path)) {
+          // MODEL is the file made of it by now.
+          const absl::StatusOr<std::string> made =
+              RepositoryOfFolder(source.path);
+          return made.ok() && absl::StrContains(model, *made + "/");
+        }
         std::error_code error;
-        return source.Answers(model) ||
-               std::filesystem::equivalent(source.path, model, error);
+        return std::filesystem::equivalent(source.path, model, error);
       });
   if (it == sources->end()) {
     return absl::NotFoundError(

@@ -11,7 +11,8 @@ namespace weft {
 
 // The .gguf and .weft files of a folder, by name, each by its file's name
 // without the ending; of a split model the first part, by the name that all
-// parts have. Where there are a file and a plan of one name it is the plan.
+// parts have; and folders of published models in it, by theirs. Where there are
+// several of one name it is the plan, or else the file.
 // `aliases`: NAME=MODEL. Errors: no model, an alias that is no such text or of
 // no model.
 absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(

@@ -175,7 +175,7 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
       app.add_subcommand("perplexity", "How well a model foretells a text");
   command
       ->add_option("MODEL", flags->model,
-                   "a .gguf or .weft file; \"\" is the embedded one")
+                   absl::StrCat("a .gguf or .weft file ", kEmbeddedByName))
       ->required();
   command->add_option("-f,--file", flags->file, "the text; - is stdin")
       ->required();

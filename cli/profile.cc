@@ -32,6 +32,8 @@ struct Flags {
   int64_t prompt = 256, generate = 32;
   bool json = false;
   CompileFlags compile;
+  const CLI::Option* names_prompt = nullptr;
+  const CLI::Option* names_generate = nullptr;
 };
 
 // Prompt and generation, told to the profiler.
@@ -213,8 +215,26 @@ absl::Status Check(const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ProfileCommand(const Flags& flags,
+// Numbers that nobody gave become smaller where the context is.
+absl::Status FitContext(const Plan& plan, Flags* flags) {
+  const int64_t most = plan.context();
+  if (flags->names_prompt->count() == 0) {
+    flags->prompt =
+        std::max<int64_t>(1, std::min(flags->prompt, most - flags->generate));
+  } else if (flags->names_generate->count() == 0) {
+    flags->generate =
+        std::max<int64_t>(1, std::min(flags->generate, most - flags->prompt));
+  }
+  if (flags->prompt + flags->generate <= most) return absl::OkStatus();
+  return UsageError(absl::StrCat(
+      "profile: --prompt and --generate together must fit the context of ",
+      most, " positions: choose less",
+      most < plan.model.context_length ? ", or a larger --context" : ""));
+}
+
+absl::StatusOr<int> ProfileCommand(const Flags& given,
                                    const CommonFlags& common) {
+  Flags flags = given;
   WEFT_RETURN_IF_ERROR(Check(flags));
   if (!flags.trace.empty()) {
     WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.trace));
@@ -222,11 +242,7 @@ absl::StatusOr<int> ProfileCommand(const Flags& flags,
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common));
   const Plan& plan = engine->plan();
-  if (flags.prompt + flags.generate > plan.context()) {
-    return UsageError(absl::StrCat(
-        "profile: --prompt and --generate together must fit the context of ",
-        plan.context(), " positions: choose less, or a larger --context"));
-  }
+  WEFT_RETURN_IF_ERROR(FitContext(plan, &flags));
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<ThreadPool> threads,
@@ -319,11 +335,13 @@ void AddProfile(CLI::App& app, const CommonFlags& common, Action* action) {
   CLI::App* command = app.add_subcommand(
       "profile", "Time, bytes and operations of every node and kind of op");
   command->add_option("MODEL", flags->model,
-                      "a .gguf or .weft file (default: the embedded model)");
-  command->add_option("--prompt", flags->prompt, "tokens of the prompt")
-      ->capture_default_str();
-  command->add_option("--generate", flags->generate, "tokens generated")
-      ->capture_default_str();
+                      absl::StrCat("a .gguf or .weft file ", kEmbeddedUsually));
+  flags->names_prompt =
+      command->add_option("--prompt", flags->prompt, "tokens of the prompt")
+          ->capture_default_str();
+  flags->names_generate =
+      command->add_option("--generate", flags->generate, "tokens generated")
+          ->capture_default_str();
   command->add_option("--trace", flags->trace,
                       "write Chrome trace events to this file, for Perfetto");
   command->add_flag("--json", flags->json, "print one JSON object");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/converted_folder.h"
 #include "cli/model_argument.h"
 #include "cli/output.h"
+#include "loaders/convert/convert.h"
 #include "runtime/hub/model_store.h"
 
 namespace weft {
@@ -22,10 +25,10 @@ namespace {
 
 constexpr char kNameHelp[] =
     "owner/name of the repository, or owner/name:TYPE: a type (Q4_K_M, Q8_0 "
-    "...) or a file's name";
+    "...) or a file's name; or the address of one of these";
 
 absl::StatusOr<HubName> NameOf(const std::string& text) {
-  std::optional<HubName> name = ParseHubName(text);
+  WEFT_ASSIGN_OR_RETURN(std::optional<HubName> name, HubNameOf(text));
   if (name) return *std::move(name);
   return UsageError(absl::StrCat("no name of a model: '", text,
                                  "': want owner/name or owner/name:TYPE"));
@@ -103,8 +106,14 @@ absl::StatusOr<int> RunList(bool json, const CommonFlags& common) {
 }
 
 absl::StatusOr<int> RunRemove(const std::string& text) {
-  WEFT_ASSIGN_OR_RETURN(const HubName name, NameOf(text));
   WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
+  HubName name;
+  if (IsConvertibleFolder(text)) {
+    // What was made of it; the folder itself stays.
+    WEFT_ASSIGN_OR_RETURN(name.repository, RepositoryOfFolder(text));
+  } else {
+    WEFT_ASSIGN_OR_RETURN(name, NameOf(text));
+  }
   WEFT_ASSIGN_OR_RETURN(const int64_t bytes, store.Remove(name));
   std::cout << "removed " << name.ToString() << ": " << DescribeBytes(bytes)
             << " are free\n";
@@ -141,7 +150,8 @@ void AddRm(CLI::App& app, const CommonFlags&, Action* action) {
   command
       ->add_option("NAME", *name,
                    "as weft list has it: owner/name:TYPE, or owner/name for "
-                   "all types of it")
+                   "all types of it; or a published folder, for the model that "
+                   "was made of it (the folder stays)")
       ->required();
   command->callback(
       [name, action] { *action = [name] { return RunRemove(*name); }; });

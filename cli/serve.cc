@@ -24,9 +24,11 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/converted_folder.h"
 #include "cli/interrupt.h"
 #include "cli/model_folder.h"
 #include "cli/output.h"
+#include "loaders/convert/convert.h"
 #include "runtime/api/scheduler.h"
 #include "runtime/generation/constraint_cache.h"
 #include "runtime/machine/memory.h"
@@ -181,6 +183,10 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   }
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
+  if (!flags.model.empty()) {
+    std::error_code error;
+    model.path = std::filesystem::absolute(flags.model, error).string();
+  }
   model.created = absl::ToUnixSeconds(absl::Now());
   model.customs = answer::CustomsOf(chat_template, engine->tokenizer());
   if (engine->plan().model.generates() && warning.empty() &&
@@ -226,13 +232,31 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
 
 namespace {
 
-ServedModelFlags WithModel(const ServedModelFlags& flags,
-                           const ModelSet::Source& source) {
+// A published folder is converted here, when its model is first asked for.
+absl::StatusOr<ServedModelFlags> WithModel(const ServedModelFlags& flags,
+                                           const ModelSet::Source& source,
+                                           const CommonFlags& common) {
   ServedModelFlags one = flags;
   one.model = source.path;
+  if (IsConvertibleFolder(source.path)) {
+    WEFT_ASSIGN_OR_RETURN(one.model, ConvertedFolder(source.path, common));
+  }
   one.model_name = source.id;
   one.one_of_several = true;
   return one;
+}
+
+// With what a server can do about too little memory beside what any command
+// can.
+absl::StatusOr<ServedModel> LoadForServer(const ServedModelFlags& flags,
+                                          const std::string& chat_template,
+                                          const CommonFlags& common) {
+  absl::StatusOr<ServedModel> model =
+      LoadServedModel(flags, chat_template, common);
+  if (!absl::IsResourceExhausted(model.status())) return model;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(model.status().message(), ", or fewer --slots (",
+                   flags.slots, ") or --kv-tokens, which all slots share"));
 }
 
 // The one model, or those of the folder.
@@ -241,7 +265,7 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
                        ModelSet* models) {
   if (flags.folder.empty()) {
     WEFT_ASSIGN_OR_RETURN(ServedModel model,
-                          LoadServedModel(flags, chat_template, common));
+                          LoadForServer(flags, chat_template, common));
     model.log = log;
     if (!common.quiet) {
       std::cerr << absl::StreamFormat(
@@ -254,7 +278,10 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
     return absl::OkStatus();
   }
   if (!flags.compile.lora.empty()) {
-    return UsageError("--lora: is for one model: leave out --models");
+    return UsageError(
+        "--lora: an adapter is of one model: leave out --models and name that "
+        "one as MODEL, or make a plan with the adapter in it for the folder: "
+        "weft compile MODEL --lora FILE -o FOLDER/NAME.weft");
   }
   if (absl::StartsWith(flags.speculation.mode, "draft:")) {
     return UsageError(
@@ -275,16 +302,19 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
               << " where none is named\n";
   }
   ModelSet::Loader loader;
-  loader.bytes = [flags, common, chat_template](const auto& source) {
-    const ServedModelFlags one = WithModel(flags, source);
+  loader.bytes = [flags, common, chat_template](
+                     const auto& source) -> absl::StatusOr<int64_t> {
+    WEFT_ASSIGN_OR_RETURN(const ServedModelFlags one,
+                          WithModel(flags, source, common));
     return PeakBytes(one.model, one.compile, common,
                      ServedOptions(one, chat_template));
   };
   loader.load = [flags, common, chat_template,
                  log](const auto& source) -> absl::StatusOr<ServedModel> {
-    WEFT_ASSIGN_OR_RETURN(
-        ServedModel model,
-        LoadServedModel(WithModel(flags, source), chat_template, common));
+    WEFT_ASSIGN_OR_RETURN(const ServedModelFlags one,
+                          WithModel(flags, source, common));
+    WEFT_ASSIGN_OR_RETURN(ServedModel model,
+                          LoadForServer(one, chat_template, common));
     model.log = log;
     return model;
   };
@@ -424,9 +454,14 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--api-key-file", flags->api_key_file,
                       "a file of keys, one per line, of which clients must "
                       "show one (default: no key is wanted)");
-  command->add_option("--cors-origin", flags->cors_origin,
-                      "pages of this origin may use the server; * is any "
-                      "(default: only its own page)");
+  command
+      ->add_option("--cors-origin", flags->cors_origin,
+                   "pages of this origin may use the server, as in "
+                   "https://chat.example; * is any (default: only its own "
+                   "page)")
+      ->check([](const std::string& origin) {
+        return std::string(CheckOriginName(origin).message());
+      });
   command
       ->add_option("--allowed-hosts,--allow-host", flags->hosts,
                    "names, with commas between, that requests may have as "
@@ -442,9 +477,10 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   CLI::Option* folder =
       command
           ->add_option("--models", flags->folder,
-                       "serve every model of this folder by its file's name, "
-                       "loaded when a request's `model` asks for it; MODEL is "
-                       "the one of those that name none")
+                       "serve every model of this folder (files, plans, and "
+                       "folders of published models) by its name, loaded when "
+                       "a request's `model` asks for it; MODEL is the one of "
+                       "those that name none")
           ->check(CLI::ExistingDirectory)
           ->excludes(name);
   command
@@ -497,7 +533,8 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                       "with its seed and answer: weft replay runs it again");
   command
       ->add_option("--slot-save-path", flags->slot_folder,
-                   "the folder of POST /slots/N?action=save and restore "
+                   "the folder of POST /slots/N?action=save and restore, for "
+                   "ids of tokens; what is computed of them --cache-dir keeps "
                    "(default: none, and neither is there)")
       ->check(CLI::ExistingDirectory);
   command->add_flag("--no-parse-special", flags->no_parse_special,

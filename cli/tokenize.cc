@@ -110,8 +110,11 @@ void AddTokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "The ids of a text, exactly as it is given");
   command
-      ->add_option("MODEL", flags->model,
-                   "a .gguf file (a vocabulary suffices) or a .weft file")
+      ->add_option(
+          "MODEL", flags->model,
+          absl::StrCat(
+              "a .gguf file, of which a vocabulary suffices, or a .weft file ",
+              kEmbeddedByName))
       ->required();
   CLI::Option* text = command->add_option(
       "TEXT", flags->text, "the text (after -- if it begins with a dash)");
@@ -138,8 +141,11 @@ void AddDetokenize(CLI::App& app, const CommonFlags& common, Action* action) {
   CLI::App* command = app.add_subcommand(
       "detokenize", "The text of ids: the tokens' bytes, and a newline");
   command
-      ->add_option("MODEL", flags->model,
-                   "a .gguf file (a vocabulary suffices) or a .weft file")
+      ->add_option(
+          "MODEL", flags->model,
+          absl::StrCat(
+              "a .gguf file, of which a vocabulary suffices, or a .weft file ",
+              kEmbeddedByName))
       ->required();
   command->add_option("IDS", flags->ids, "as 1,2,3")->required();
   command->add_flag("--special", flags->special, "print control tokens too");

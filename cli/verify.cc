@@ -313,7 +313,9 @@ void AddVerify(CLI::App& app, const CommonFlags& common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "verify", "Checks every pass and every node against reference functions");
-  command->add_option("MODEL", flags->model, "a .gguf or .weft file")
+  command
+      ->add_option("MODEL", flags->model,
+                   absl::StrCat("a .gguf or .weft file ", kEmbeddedByName))
       ->required();
   command->add_option("--source", flags->source,
                       "of a .weft file: the model it was compiled from");

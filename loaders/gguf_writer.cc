@@ -307,7 +307,8 @@ absl::StatusOr<std::string> GgufWriter::WithoutTensors() const {
   return keys_alone.Header({}, alignment);
 }
 
-absl::Status GgufWriter::WriteTo(const std::string& path) const {
+absl::Status GgufWriter::WriteTo(const std::string& path,
+                                 const Check& check) const {
   auto alignment = Alignment();
   if (!alignment.ok()) return alignment.status();
   auto tensor_bytes = TensorBytes();
@@ -348,6 +349,7 @@ absl::Status GgufWriter::WriteTo(const std::string& path) const {
     begin += wanted + PaddingAfter(wanted, *alignment);
   }
   WEFT_RETURN_IF_ERROR(file.Resize(static_cast<int64_t>(begin)));
+  if (check) WEFT_RETURN_IF_ERROR(check(file.temporary_path()));
   return file.Commit();
 }
 

@@ -84,11 +84,16 @@ class GgufWriter {
   // holes.
   void AddHole(absl::string_view name, DType type, std::vector<int64_t> dims);
 
+  // May refuse a file that is whole, under its temporary name.
+  using Check = std::function<absl::Status(const std::string& path)>;
+
   // Writes to a temporary name beside `path`, then renames: `path` is either
   // the whole file or what it was before. Errors: a tensor of a type that
   // cannot stand in a file, of bad dims, added twice or with too few or too
-  // many bytes; a bad alignment; whatever a producer or the system says.
-  absl::Status WriteTo(const std::string& path) const;
+  // many bytes; a bad alignment; whatever a producer, the check or the system
+  // says.
+  absl::Status WriteTo(const std::string& path,
+                       const Check& check = nullptr) const;
   // The file as it would be without tensors: for those who read metadata.
   absl::StatusOr<std::string> WithoutTensors() const;
 

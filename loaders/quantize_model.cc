@@ -250,8 +250,12 @@ absl::StatusOr<ChosenTypes> SearchTypes(const GgufFile& file,
     ++index;
     // Those that stay as they are count too, as in `inspect`.
     weights += static_cast<double>(tensor.elements());
-    if (mix.Choose({tensor.name, tensor.dims}, model).keep ||
-        !IsPlainFloat(tensor.type)) {
+    const bool keep = mix.Choose({tensor.name, tensor.dims}, model).keep;
+    // It would be no choice, whatever type the mix has for it.
+    if (!keep && !IsPlainFloat(tensor.type)) {
+      return AlreadyQuantised(file, tensor);
+    }
+    if (keep) {
       kept_bytes += static_cast<double>(tensor.data.size());
       continue;
     }
@@ -315,6 +319,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
 
   QuantizeReport report;
   TypeFallbacks fallbacks;
+  bool copies = true;
   const int total = static_cast<int>(file.tensors().size());
   const int threads = std::max(1, options.threads);
   int index = 0;
@@ -332,6 +337,7 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
     }
     const DType type = choice.keep ? tensor.type : choice.type;
     const bool copy = type == tensor.type;
+    copies = copies && copy;
     if (!copy && !IsPlainFloat(tensor.type)) {
       return AlreadyQuantised(file, tensor);
     }
@@ -366,6 +372,11 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
   status = writer.WriteTo(result_path);
   if (!status.ok()) return status;
   report.warnings = fallbacks.Lines();
+  if (copies) {
+    report.warnings.push_back(absl::StrCat(
+        source_path,
+        ": nothing was quantised: each tensor has its type already"));
+  }
   return report;
 }
 

@@ -10,6 +10,6 @@ namespace weft {
 // A GGUF file, 64-byte aligned; lives as long as the process.
 absl::Span<const uint8_t> DefaultModel();
 
-constexpr char kDefaultModelName[] = "(default model)";
+constexpr char kDefaultModelName[] = "(embedded model)";
 
 }  // namespace weft

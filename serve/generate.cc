@@ -93,9 +93,8 @@ class Answering {
                                          job.prompts.front());
     }
     if (model.log == nullptr) return;
-    log_ =
-        std::make_unique<LoggedRequest>(model.log, call.request.path, model.id,
-                                        model.capacity(), std::move(job));
+    log_ = std::make_unique<LoggedRequest>(model, call.request.path,
+                                           std::move(job));
   }
 
   absl::Status Start(std::vector<Request> requests) {
@@ -227,12 +226,20 @@ std::string RandomId(const char* prefix) {
                          Random64() & 0xffffffff);
 }
 
+// The only tool that an answer can call, and must; empty: there is none.
+std::string OnlyTool(const Job& job) {
+  if (!job.forces_call || !job.forced_tool.empty()) return job.forced_tool;
+  if (job.tools.size() != 1) return "";
+  return job.tools[0]["function"].value("name", "");
+}
+
 std::vector<answer::AnswerReader> ReadersFor(const Job& job,
                                              const std::string& id) {
   std::vector<answer::AnswerReader> readers;
   for (int64_t i = 0; i < job.choices(); ++i) {
     answer::ReaderOptions options;
     options.tools = job.tools;
+    options.forced_tool = OnlyTool(job);
     options.prompt = job.prompt_end;
     options.separate_reasoning = job.separate_reasoning;
     options.id = absl::StrCat(id, "_", i);

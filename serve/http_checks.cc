@@ -123,6 +123,21 @@ absl::Status CheckHostName(absl::string_view name) {
                    name, "'"));
 }
 
+absl::Status CheckOriginName(absl::string_view origin) {
+  const size_t scheme = origin.find("://");
+  const absl::string_view host =
+      scheme == origin.npos ? "" : origin.substr(scheme + 3);
+  if (origin == "*" || origin == "null" ||
+      (scheme > 0 && !host.empty() &&
+       host.find_first_of("/?#* \t") == host.npos)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "want an origin as browsers send it, as in https://chat.example or "
+      "http://localhost:3000, without a path, or *, not '",
+      origin, "'"));
+}
+
 std::vector<std::string> MachineNames() {
   char name[256] = "";
   if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return {};

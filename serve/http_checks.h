@@ -42,6 +42,10 @@ std::string AllowedHeaders(const RequestHead& preflight);
 // An error for what no request's Host can be, port aside.
 absl::Status CheckHostName(absl::string_view name);
 
+// An error for what no browser sends as Origin: it is a scheme, a host and
+// perhaps a port, or "null". "*" is any.
+absl::Status CheckOriginName(absl::string_view origin);
+
 // The names that this machine gives itself.
 std::vector<std::string> MachineNames();
 

@@ -182,9 +182,11 @@ absl::Status ModelSet::Load(Member* member, const std::function<bool()>& gone) {
 absl::Status ModelSet::MakeRoom(int64_t bytes,
                                 const std::function<bool()>& gone) {
   if (bytes > budget_) {
-    return absl::UnavailableError(absl::StrCat(
-        "the model needs ", (bytes >> 20) + 1, " MiB, and all models may have ",
-        budget_ >> 20, " MiB together (--model-memory)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model never fits here: it needs ", (bytes >> 20) + 1,
+        " MiB, and all models may have ", budget_ >> 20,
+        " MiB together: ask for another, or start the server with more "
+        "--model-memory, or a smaller --context, --slots or --kv-tokens"));
   }
   while (LoadedBytes() + bytes > budget_) {
     Member* oldest = nullptr;

@@ -31,7 +31,7 @@ class ModelSet {
   // A model that can be loaded.
   struct Source {
     std::string id;    // its name in the API
-    std::string path;  // a .gguf or .weft file
+    std::string path;  // a .gguf or .weft file, or what the loader takes
     int64_t created = 0;
     int64_t file_bytes = 0;
     std::vector<std::string> aliases;
@@ -79,8 +79,9 @@ class ModelSet {
   // The model of this name or alias, loaded if it was not; it stays as long as
   // the pointer is there, which must not outlive the set. Blocks; `gone` is
   // asked now and then whether nobody waits any more. Errors: kNotFound, no
-  // such name; kCancelled; kUnavailable, the set was closed, or memory or the
-  // budget is too small for it; kInternal, it cannot be loaded.
+  // such name; kCancelled; kUnavailable, the set was closed, or memory is too
+  // small for it now; kInvalidArgument, the budget is: to try again is no use;
+  // kInternal, it cannot be loaded.
   absl::StatusOr<std::shared_ptr<const ServedModel>> Get(
       absl::string_view name, const std::function<bool()>& gone);
 

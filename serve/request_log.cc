@@ -85,12 +85,13 @@ void RequestLog::Write(const json& line) {
   }
 }
 
-LoggedRequest::LoggedRequest(RequestLog* log, std::string route,
-                             std::string model, int64_t capacity, Job job)
-    : log_(log),
+LoggedRequest::LoggedRequest(const ServedModel& model, std::string route,
+                             Job job)
+    : log_(model.log),
       route_(std::move(route)),
-      model_(std::move(model)),
-      capacity_(capacity),
+      model_(model.id),
+      file_(model.path),
+      capacity_(model.capacity()),
       job_(std::move(job)),
       answers_(job_.choices()) {}
 
@@ -125,6 +126,7 @@ LoggedRequest::~LoggedRequest() {
                                          absl::UTCTimeZone())},
                {"route", route_},
                {"model", model_},
+               {"file", file_},
                {"capacity", capacity_},
                {"request", JobJson(job_)},
                {"answers", std::move(answers)},

@@ -1,15 +1,16 @@
 // Requests that generate, written down so that they can be run again: one line
 // of JSON each, when its answer has ended.
 //
-//   {"time", "route", "model", "capacity",
+//   {"time", "route", "model", "file", "capacity",
 //    "request": {"prompts": [[ids], ..], "seed", and the other fields of a
 //                completion by their names in the API},
 //    "answers": [{"tokens": [ids], "text", "finish"}, ..],
 //    "complete", "usage", "seconds"}
 //
 // The seed is there even where the server drew it, so a line says all that the
-// answer depends on beside the model and the context. `complete` is false where
-// the client left or something failed: the tokens are those until then.
+// answer depends on beside the model and the context. `file` is the model's,
+// and empty for the embedded one. `complete` is false where the client left or
+// something failed: the tokens are those until then.
 #pragma once
 
 #include <functional>
@@ -54,8 +55,7 @@ class RequestLog {
 // One request while it is answered; writes its line when it goes.
 class LoggedRequest {
  public:
-  LoggedRequest(RequestLog* log, std::string route, std::string model,
-                int64_t capacity, Job job);
+  LoggedRequest(const ServedModel& model, std::string route, Job job);
   ~LoggedRequest();
 
   void Add(int64_t choice, const Event& event);
@@ -67,7 +67,7 @@ class LoggedRequest {
   };
 
   RequestLog* log_;
-  const std::string route_, model_;
+  const std::string route_, model_, file_;
   const int64_t capacity_;
   const Job job_;
   const absl::Time begun_ = absl::Now();

@@ -37,6 +37,7 @@ struct ServiceLimits {
 
 struct ServedModel {
   std::string id;       // its name in the API
+  std::string path;     // of its file, from the root; empty: it is embedded
   int64_t created = 0;  // seconds since 1970
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<const ChatTemplate> chat_template;

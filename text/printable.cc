@@ -12,8 +12,12 @@ namespace {
 bool IsObeyed(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
          (c >= 0x202a && c <= 0x202e) ||         // directions
-         (c >= 0x2066 && c <= 0x2069) || c == 0x2028 ||
+         (c >= 0x2066 && c <= 0x206f) || c == 0x2028 ||
          c == 0x2029;  // separators of lines and paragraphs
+}
+
+bool IsDirectionMark(char32_t c) {
+  return c == 0x061c || c == 0x200e || c == 0x200f;
 }
 
 }  // namespace
@@ -41,6 +45,10 @@ std::string Printable(absl::string_view text) {
     const absl::string_view character = text.substr(i, unit.bytes);
     i += unit.bytes;
     if (character == "\r") continue;
+    if (unit.kind == Utf8Unit::kCharacter &&
+        IsDirectionMark(CodePointOf(character))) {
+      continue;
+    }
     if (character == "\n" || character == "\t") {
       result += character[0];
     } else if (unit.kind != Utf8Unit::kCharacter ||

@@ -134,7 +134,7 @@ try {
   await tab.picture('chat-dark.png');
   await tab.size(1320, 860);
   await tab.open(`file://${resolve(page)}`);
-  await tab.run(`openAll(new Set([0])); graphView.fit();
+  await tab.run(`openAll(new Set([0])); graphView.fitReadable();
     selectItem(layout.itemOf.get(state.point.nodes.find((node) =>
       node.name.endsWith('attn_qkv')).id));`);
   await tab.picture('dump.png');

@@ -2,7 +2,7 @@
 
 const FONT = 'ui-monospace, Menlo, Consolas, monospace';
 // Below these scales text is too small to read, and is left out.
-const TEXT_SCALE = 0.45, TITLE_SCALE = 0.2, READABLE_SCALE = 0.62;
+const TEXT_SCALE = 0.45, TITLE_SCALE = 0.2, READABLE_SCALE = 0.8;
 
 const overlaps = (a, b) =>
   a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
@@ -57,6 +57,18 @@ class GraphView {
     this.scale = Math.min(1, width / Math.max(w, 1), height / Math.max(h, 1));
     this.x = 20 + (width - w * this.scale) / 2;
     this.y = 50 + (height - h * this.scale) / 2;
+    this.surface.change();
+  }
+
+  // All of it where that can be read; else its width, or what of it can be read,
+  // from the top.
+  fitReadable() {
+    this.fit();
+    if (this.scale >= READABLE_SCALE) return;
+    const {w} = this.layout, width = this.surface.width - 40;
+    this.scale = Math.min(1, Math.max(READABLE_SCALE, width / Math.max(w, 1)));
+    this.x = 20 + Math.max(0, width - w * this.scale) / 2;
+    this.y = 50;
     this.surface.change();
   }
 

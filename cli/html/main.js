@@ -276,8 +276,8 @@ function start() {
   graphView.fit();
   if (graphView.scale < READABLE_SCALE && state.open.size > 0) {
     openAll(new Set());
-    graphView.fit();
   }
+  graphView.fitReadable();
 }
 
 start();

@@ -137,6 +137,7 @@ constexpr absl::string_view kChangesNothing[] = {
     "num_labels",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_router_logits",
     "pad_token_id",
     "pretraining_tp",
@@ -327,6 +328,12 @@ absl::Status CheckpointConfig::Expect(absl::string_view key,
 
 absl::Status CheckpointConfig::CheckAllRead(
     std::vector<std::string>* warnings) const {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto found = root_.find(key);
+    if (found != root_.end() && !found->is_null() && !found->is_object()) {
+      return BadKey(key, "an object, or null");
+    }
+  }
   std::vector<std::string> unknown;
   for (const auto& [key, value] : root_.items()) {
     if (value.is_null() || read_.count(key) > 0 ||

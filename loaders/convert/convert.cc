@@ -13,15 +13,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/status.h"
+#include "loaders/architectures/architecture.h"
 #include "loaders/convert/checkpoint_config.h"
 #include "loaders/convert/family.h"
 #include "loaders/convert/tensor_plan.h"
 #include "loaders/convert/vocabulary_keys.h"
+#include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/safetensors/json_text.h"
 #include "loaders/safetensors/safetensors.h"
 #include "loaders/utf8.h"
+#include "loaders/vocabulary.h"
 
 namespace weft {
 namespace {
@@ -91,7 +95,9 @@ class FolderConverter {
     WEFT_RETURN_IF_ERROR(config.CheckAllRead(&report_.warnings));
     WEFT_RETURN_IF_ERROR(AddVocabulary(*family, config));
     AddTensors(conversion);
-    WEFT_RETURN_IF_ERROR(writer_.WriteTo(result_path));
+    WEFT_RETURN_IF_ERROR(writer_.WriteTo(
+        result_path,
+        [this](const std::string& written) { return CheckRuns(written); }));
     return std::move(report_);
   }
 
@@ -262,6 +268,7 @@ class FolderConverter {
                        ", want ", "rows of ", c.embedding, " (",
                        family.dimensions.embedding, ")"));
     }
+    WEFT_RETURN_IF_ERROR(CheckVocabularySize(c.config, embedding->dims[1]));
     std::vector<bool> there(static_cast<size_t>(c.blocks));
     for (const PlannedTensor& tensor : planned_) {
       if (tensor.block >= 0) there[static_cast<size_t>(tensor.block)] = true;
@@ -284,6 +291,38 @@ class FolderConverter {
                            "tie_word_embeddings: false");
     }
     return absl::OkStatus();
+  }
+
+  // The embedding has a row for each token, or so many that a processor likes
+  // the number (Nomic).
+  absl::Status CheckVocabularySize(const CheckpointConfig& config,
+                                   int64_t rows) const {
+    WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> size,
+                          config.OptionalInt("vocab_size"));
+    if (!size.has_value() || *size == rows) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> padded,
+                          config.OptionalInt("pad_vocab_size_multiple"));
+    const int64_t multiple = std::max<int64_t>(1, padded.value_or(1));
+    if ((*size + multiple - 1) / multiple * multiple == rows) {
+      return absl::OkStatus();
+    }
+    return config.BadKey("vocab_size",
+                         absl::StrCat(rows, ", the rows of the embedding"));
+  }
+
+  // Opens what was written as a model: a tensor that is missing or of another
+  // shape than keys say is known to those who build the model, and to no table
+  // here.
+  absl::Status CheckRuns(const std::string& written) const {
+    absl::StatusOr<GgufFile> file = GgufFile::Open(written);
+    absl::Status status = file.status();
+    if (status.ok()) status = BuildGraph(*file, {}).status();
+    if (status.ok()) status = ReadVocabulary(*file).status();
+    if (status.ok()) return status;
+    return CannotConvert(
+        folder_, absl::StrCat("the model cannot run: ",
+                              absl::StrReplaceAll(status.message(),
+                                                  {{written, "its file"}})));
   }
 
   // Models that make vectors have no output.
@@ -401,9 +440,10 @@ absl::StatusOr<std::string> FolderStamp(const std::string& folder) {
   WEFT_ASSIGN_OR_RETURN(const SafetensorsFolder tensors,
                         SafetensorsFolder::Open(folder));
   std::vector<std::string> paths = tensors.paths();
-  for (const char* name : {"config.json", "generation_config.json",
-                           "tokenizer.json", "tokenizer_config.json",
-                           "chat_template.jinja", "1_Pooling/config.json"}) {
+  for (const char* name :
+       {"config.json", "generation_config.json", "tokenizer.json",
+        "tokenizer.model", "added_tokens.json", "tokenizer_config.json",
+        "chat_template.jinja", "1_Pooling/config.json"}) {
     const std::string path = absl::StrCat(folder, "/", name);
     std::error_code error;
     if (fs::exists(path, error)) paths.push_back(path);

@@ -46,7 +46,8 @@ struct ConvertReport {
 // Writes `result_path` whole or not at all. Errors name file and key or tensor:
 // no such folder or files, files that are damaged, an architecture that no
 // family has, a key that changes results and is not obeyed, tensors that no
-// rule has or that do not fit together, a vocabulary that no reader has.
+// rule has or that do not fit together, a vocabulary that no reader has; and
+// whatever a reader of models says of the file, before it takes its place.
 absl::StatusOr<ConvertReport> ConvertFolder(const std::string& folder,
                                             const std::string& result_path,
                                             const ConvertOptions& options);

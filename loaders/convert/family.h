@@ -43,6 +43,7 @@ enum class Rows {
   kSecondHalf,
   kEven,
   kOdd,
+  kFromThird,  // without the first two
 };
 
 // What is done to each number.

@@ -45,7 +45,9 @@ std::string PlainName(absl::string_view name) {
   if (absl::ConsumePrefix(&name, "language_model.lm_head.")) {
     return absl::StrCat("lm_head.", name);
   }
-  if (absl::ConsumePrefix(&name, "bert.")) return PlainName(name);
+  for (absl::string_view prefix : {"bert.", "roberta."}) {
+    if (absl::ConsumePrefix(&name, prefix)) return PlainName(name);
+  }
   // Of models without a head.
   for (absl::string_view first : {"layers.", "embed_tokens.", "norm."}) {
     if (absl::StartsWith(name, first)) return absl::StrCat("model.", name);
@@ -169,6 +171,12 @@ bool TakesHalf(Rows rows) {
          rows == Rows::kEven || rows == Rows::kOdd;
 }
 
+// How many of so many published rows are taken.
+int64_t RowsTaken(Rows order, int64_t rows) {
+  if (TakesHalf(order)) return rows / 2;
+  return order == Rows::kFromThird ? rows - 2 : rows;
+}
+
 // The published row that stands at `row` in the file, where there are `rows`
 // published ones.
 int64_t SourceRow(Rows order, int64_t row, int64_t rows, int64_t heads) {
@@ -182,6 +190,8 @@ int64_t SourceRow(Rows order, int64_t row, int64_t rows, int64_t heads) {
       return 2 * row;
     case Rows::kOdd:
       return 2 * row + 1;
+    case Rows::kFromThird:
+      return row + 2;
     case Rows::kPairsOfQueries:
     case Rows::kPairsOfKeys: {
       const int64_t length = rows / heads;
@@ -337,8 +347,11 @@ class Planner {
         IsBias(rule) || shape.size() == 1 ? shape.size() - 1 : shape.size() - 2;
     if (TakesHalf(rule.rows)) {
       if (m.rows % 2 != 0) return BadTensor(*any, "has no even number of rows");
-      shape[row_dim] /= 2;
     }
+    if (rule.rows == Rows::kFromThird && m.rows <= 2) {
+      return BadTensor(*any, "has no rows behind the first two");
+    }
+    shape[row_dim] = RowsTaken(rule.rows, shape[row_dim]);
     if (rule.rows == Rows::kPairsOfQueries || rule.rows == Rows::kPairsOfKeys) {
       made.heads = rule.rows == Rows::kPairsOfQueries ? conversion_.heads
                                                       : conversion_.heads_kv;
@@ -403,7 +416,7 @@ class RowProducer {
 
   absl::Status Run(const GgufWriter::Sink& sink) {
     const Rows order = tensor_.rule->rows;
-    const int64_t rows = TakesHalf(order) ? m_.rows / 2 : m_.rows;
+    const int64_t rows = RowsTaken(order, m_.rows);
     const bool copies = tensor_.rule->numbers == Numbers::kAsStored &&
                         tensor_.type == stored_ && m_.column_step == 1;
     if (copies && (order == Rows::kAll)) return sink(part_.data);
@@ -505,7 +518,7 @@ absl::Status ProducePacked(const PlannedTensor& tensor,
   const SafetensorsTensor& scales = *tensor.scales[0];
   const Matrices m = MatricesOf(ShapeFor(blocks, *tensor.rule), *tensor.rule);
   const Rows order = tensor.rule->rows;
-  const int64_t rows = TakesHalf(order) ? m.rows / 2 : m.rows;
+  const int64_t rows = RowsTaken(order, m.rows);
   const int64_t in_row = m.columns / kPackedElements;
   std::vector<uint8_t> row(
       static_cast<size_t>(RowBytes(DType::kMXFP4, m.columns)));

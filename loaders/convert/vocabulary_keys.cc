@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/mapped_file.h"
@@ -105,13 +106,25 @@ class VocabularySetter {
         warnings_(*warnings) {}
 
   absl::Status Run() {
+    tokens_.resize(static_cast<size_t>(rules_.size));
+    types_.assign(tokens_.size(), kUnused);
+    if (source_.sentencepiece.has_value()) {
+      WEFT_RETURN_IF_ERROR(TakeSentencePiece(*source_.sentencepiece));
+    } else {
+      WEFT_RETURN_IF_ERROR(TakeModel());
+    }
+    WEFT_RETURN_IF_ERROR(SetSpecialIds());
+    return SetChatTemplate();
+  }
+
+ private:
+  // What tokenizer.json says.
+  absl::Status TakeModel() {
     const json* model = Find(source_.tokenizer, "model");
     if (model == nullptr || !model->is_object()) {
       return Bad("it has no model");
     }
     model_ = model;
-    tokens_.resize(static_cast<size_t>(rules_.size));
-    types_.assign(tokens_.size(), kUnused);
     const std::string type = TextOf(*model, "type");
     if (type == "BPE" || (type.empty() && Find(*model, "merges") != nullptr)) {
       WEFT_RETURN_IF_ERROR(FlagOf(*model, "byte_fallback") && !IsByteLevel()
@@ -125,11 +138,9 @@ class VocabularySetter {
       return Bad(absl::StrCat("a model of the kind ", QuoteForMessage(type),
                               " is not supported"));
     }
-    WEFT_RETURN_IF_ERROR(SetSpecialIds());
-    return SetChatTemplate();
+    return absl::OkStatus();
   }
 
- private:
   absl::Status Bad(absl::string_view why) const {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot convert: ", source_.path, ": ", why,
@@ -371,12 +382,38 @@ class VocabularySetter {
     }
   }
 
-  absl::Status SetSentencePiece() {
-    if (!rules_.pre.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "no pre-tokeniser: ", source_.path,
-          ": a SentencePiece vocabulary has none: leave out --pre"));
+  absl::Status CheckNoPre() const {
+    if (rules_.pre.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("no pre-tokeniser: ", source_.path,
+                     ": a SentencePiece vocabulary has none: leave out --pre"));
+  }
+
+  // What tokenizer.model says: pieces with their scores.
+  absl::Status TakeSentencePiece(const SentencePieceModel& model) {
+    WEFT_RETURN_IF_ERROR(CheckNoPre());
+    scores_.assign(tokens_.size(), 0.0f);
+    int64_t id = 0;
+    for (const SentencePieceModel::Piece& piece : model.pieces) {
+      const TokenType type = static_cast<TokenType>(piece.type);
+      if (type == kUnknown) unknown_ = piece.text;
+      Put(id, piece.text, type);
+      if (id < rules_.size) scores_[static_cast<size_t>(id)] = piece.score;
+      ++id;
     }
+    WEFT_RETURN_IF_ERROR(PutAdded(true));
+    FillHoles();
+    Write("llama", "default");
+    const json* prefixed = Find(source_.tokenizer_config, "add_prefix_space");
+    writer_.SetBool("tokenizer.ggml.add_space_prefix",
+                    prefixed != nullptr && prefixed->is_boolean()
+                        ? prefixed->get<bool>()
+                        : model.prefixed);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetSentencePiece() {
+    WEFT_RETURN_IF_ERROR(CheckNoPre());
     unknown_ = TextOf(*model_, "unk_token");
     WEFT_RETURN_IF_ERROR(PutVocabulary());
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
@@ -624,6 +661,34 @@ class VocabularySetter {
     return absl::OkStatus();
   }
 
+  // What begins and ends texts is a token, or several: models that end at no
+  // token never stop.
+  absl::Status CheckEnds() const {
+    const auto is_token = [this](const json& value) {
+      return value.is_number_unsigned() &&
+             value.get<uint64_t>() < static_cast<uint64_t>(rules_.size);
+    };
+    const std::string wanted =
+        absl::StrCat("the number of a token, below ", rules_.size);
+    for (const char* key : {"bos_token_id", "eos_token_id"}) {
+      for (const json* found :
+           {config_.Find(key), Find(source_.generation_config, key)}) {
+        if (found == nullptr || is_token(*found)) continue;
+        if (found->is_array() &&
+            std::all_of(found->begin(), found->end(), is_token)) {
+          continue;
+        }
+        if (found == config_.Find(key)) return config_.BadKey(key, wanted);
+        return absl::InvalidArgumentError(absl::StrCat(
+            "cannot convert: ", source_.generation_path, ": ", key, " is ",
+            QuoteForMessage(
+                found->dump(-1, ' ', true, json::error_handler_t::replace)),
+            ": want ", wanted));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // A number of config.json or generation_config.json, or the first of a list.
   std::optional<int64_t> NumberIn(const json& config, const char* key) const {
     const json* found = Find(config, key);
@@ -646,7 +711,13 @@ class VocabularySetter {
   }
 
   absl::Status SetSpecialIds() {
+    WEFT_RETURN_IF_ERROR(CheckEnds());
     Ends ends;
+    if (source_.sentencepiece.has_value()) {
+      // Transformers puts BOS before texts unless it is told otherwise.
+      ends.first = TokenText(source_.tokenizer_config, "bos_token");
+      if (ends.first.empty() && ids_.contains("<s>")) ends.first = "<s>";
+    }
     WEFT_RETURN_IF_ERROR(
         ReadEnds(Find(source_.tokenizer, "post_processor"), &ends));
     struct Row {
@@ -704,7 +775,8 @@ class VocabularySetter {
                         static_cast<uint32_t>(at->second));
     }
     WEFT_RETURN_IF_ERROR(SetEnds(ends, found));
-    return SetAllEos(config);
+    SetAllEos(config);
+    return absl::OkStatus();
   }
 
   absl::Status SetEnds(const Ends& ends,
@@ -734,7 +806,7 @@ class VocabularySetter {
       const json* said = Find(source_.tokenizer_config, key);
       if (said != nullptr && said->is_boolean()) *flag = said->get<bool>();
     }
-    if (TextOf(*model_, "type") == "WordPiece") {
+    if (model_ != nullptr && TextOf(*model_, "type") == "WordPiece") {
       // Readers of BERT's vocabularies put both, always.
       if (first && last) return absl::OkStatus();
       return Bad(
@@ -749,22 +821,12 @@ class VocabularySetter {
   }
 
   // Models may end with several tokens; generation_config.json knows best.
-  absl::Status SetAllEos(const json& config) {
+  void SetAllEos(const json& config) {
     const json* all = Find(source_.generation_config, "eos_token_id");
     if (all == nullptr) all = Find(config, "eos_token_id");
-    if (all == nullptr || !all->is_array() || all->size() < 2) {
-      return absl::OkStatus();
-    }
-    std::vector<int32_t> ids;
-    for (const json& each : *all) {
-      if (!each.is_number_unsigned() ||
-          each.get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
-        return Bad("a number in eos_token_id is no token");
-      }
-      ids.push_back(each.get<int32_t>());
-    }
-    writer_.SetInt32s("tokenizer.ggml.eos_token_ids", ids);
-    return absl::OkStatus();
+    if (all == nullptr || !all->is_array() || all->size() < 2) return;
+    writer_.SetInt32s("tokenizer.ggml.eos_token_ids",
+                      all->get<std::vector<int32_t>>());
   }
 
   absl::Status SetChatTemplate() {
@@ -818,27 +880,57 @@ absl::StatusOr<json> OptionalJson(const std::string& path) {
   return ReadJsonFile(path, kConfigLimits);
 }
 
+// Beside tokenizer.model: {"text": number}, and in tokenizer_config.json
+// {"number": {"content", "special"}}, which knows more. In the form of
+// tokenizer.json.
+json AddedTokens(const json& added, const json& tokenizer_config) {
+  json list = json::array();
+  for (const auto& [text, id] : added.items()) {
+    list.push_back({{"id", id}, {"content", text}, {"special", false}});
+  }
+  const json* decoder = Find(tokenizer_config, "added_tokens_decoder");
+  if (decoder == nullptr || !decoder->is_object()) return list;
+  for (const auto& [number, token] : decoder->items()) {
+    uint64_t id;
+    list.push_back(
+        {{"id", absl::SimpleAtoi(number, &id) ? json(id) : json(number)},
+         {"content", TextOf(token, "content")},
+         {"special", FlagOf(token, "special")}});
+  }
+  return list;
+}
+
 }  // namespace
 
 absl::StatusOr<VocabularySource> VocabularySource::Read(
     const std::string& folder) {
   VocabularySource source;
-  source.path = absl::StrCat(folder, "/tokenizer.json");
-  std::error_code error;
-  if (!std::filesystem::exists(source.path, error)) {
-    return absl::NotFoundError(
-        absl::StrCat("no vocabulary: ", source.path,
-                     ": there is no such file: convert the "
-                     "folder's tokeniser with transformers (save_pretrained)"));
-  }
-  WEFT_ASSIGN_OR_RETURN(source.tokenizer,
-                        ReadJsonFile(source.path, kTokenizerLimits));
   WEFT_ASSIGN_OR_RETURN(
       source.tokenizer_config,
       OptionalJson(absl::StrCat(folder, "/tokenizer_config.json")));
-  WEFT_ASSIGN_OR_RETURN(
-      source.generation_config,
-      OptionalJson(absl::StrCat(folder, "/generation_config.json")));
+  source.path = absl::StrCat(folder, "/tokenizer.json");
+  const std::string older = absl::StrCat(folder, "/tokenizer.model");
+  std::error_code error;
+  if (std::filesystem::exists(source.path, error)) {
+    WEFT_ASSIGN_OR_RETURN(source.tokenizer,
+                          ReadJsonFile(source.path, kTokenizerLimits));
+  } else if (std::filesystem::exists(older, error)) {
+    source.path = older;
+    WEFT_ASSIGN_OR_RETURN(source.sentencepiece, ReadSentencePieceModel(older));
+    WEFT_ASSIGN_OR_RETURN(const json added, OptionalJson(absl::StrCat(
+                                                folder, "/added_tokens.json")));
+    source.tokenizer["added_tokens"] =
+        AddedTokens(added, source.tokenizer_config);
+  } else {
+    return absl::NotFoundError(
+        absl::StrCat("no vocabulary: ", source.path,
+                     ": there is no such file, nor a tokenizer.model: convert "
+                     "the folder's tokeniser with transformers "
+                     "(save_pretrained)"));
+  }
+  source.generation_path = absl::StrCat(folder, "/generation_config.json");
+  WEFT_ASSIGN_OR_RETURN(source.generation_config,
+                        OptionalJson(source.generation_path));
   const std::string path = absl::StrCat(folder, "/chat_template.jinja");
   if (std::filesystem::exists(path, error)) {
     WEFT_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));

@@ -7,6 +7,9 @@
 // is that of merges, and that is all that counts: a piece scores the better,
 // the earlier it is merged.
 //
+// Folders without tokenizer.json may have tokenizer.model instead
+// (sentencepiece_model.h), whose scores are taken as they are.
+//
 // Formats: the tokenizers library (huggingface/tokenizers) and transformers'
 // tokenizer_config.json; keys: GGUF specification, and gguf-py's SpecialVocab
 // for which of them says what.
@@ -18,22 +21,27 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "loaders/convert/checkpoint_config.h"
+#include "loaders/convert/sentencepiece_model.h"
 #include "loaders/gguf_writer.h"
 #include "nlohmann/json.hpp"
 
 namespace weft {
 
 struct VocabularySource {
-  nlohmann::json tokenizer;  // tokenizer.json
-  std::string path;          // of it, for messages
+  // tokenizer.json; of a folder with tokenizer.model, what was added to it.
+  nlohmann::json tokenizer;
+  std::string path;  // of one of the two, for messages
   // tokenizer_config.json and generation_config.json; empty objects: none.
   nlohmann::json tokenizer_config, generation_config;
   // chat_template.jinja; empty: none.
   std::string chat_template;
+  std::string generation_path;  // of generation_config.json, for messages
+  absl::optional<SentencePieceModel> sentencepiece;  // tokenizer.model
 
-  // Reads the files of a folder. Errors: no tokenizer.json, and those of
-  // ReadJsonFile.
+  // Reads the files of a folder. Errors: neither tokenizer.json nor
+  // tokenizer.model, and those of ReadJsonFile and ReadSentencePieceModel.
   static absl::StatusOr<VocabularySource> Read(const std::string& folder);
 };
 
@@ -47,7 +55,8 @@ struct VocabularyRules {
 
 // Errors name the file and what is wrong in it: a kind of model that is not
 // known, tokens without a number, numbers that are too large or given twice,
-// merges of tokens that are not there, a normaliser that no reader has.
+// merges of tokens that are not there, a normaliser that no reader has, numbers
+// of bos_token_id or eos_token_id that are no tokens'.
 absl::Status SetVocabulary(const VocabularySource& source,
                            const CheckpointConfig& config,
                            const VocabularyRules& rules, GgufWriter* writer,

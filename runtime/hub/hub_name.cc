@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace weft {
 namespace {
@@ -152,6 +153,25 @@ std::optional<HubName> ParseHubName(absl::string_view text) {
   name.type = std::string(text.substr(colon + 1));
   if (!IsPlainPath(name.type)) return std::nullopt;
   return name;
+}
+
+std::optional<HubName> ParseHubUrl(absl::string_view url,
+                                   absl::string_view endpoint) {
+  url = url.substr(0, url.find_first_of("?#"));
+  if (!absl::ConsumePrefix(&url, absl::StripSuffix(endpoint, "/")) ||
+      !absl::ConsumePrefix(&url, "/")) {
+    return std::nullopt;
+  }
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::StripSuffix(url, "/"), '/');
+  if (parts.size() < 2) return std::nullopt;
+  const std::string repository = absl::StrCat(parts[0], "/", parts[1]);
+  if (parts.size() == 2) return ParseHubName(repository);
+  if (parts.size() < 4 || parts[3] != "main") return std::nullopt;
+  if (parts[2] == "tree" && parts.size() == 4) return ParseHubName(repository);
+  if (parts[2] != "resolve" && parts[2] != "blob") return std::nullopt;
+  return ParseHubName(absl::StrCat(
+      repository, ":", absl::StrJoin(parts.begin() + 4, parts.end(), "/")));
 }
 
 bool IsPlainPath(absl::string_view path) {

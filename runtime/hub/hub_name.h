@@ -34,6 +34,12 @@ struct HubName {
 // meant for a file.
 std::optional<HubName> ParseHubName(absl::string_view text);
 
+// What the address of a repository, or of a file of its main branch, means on
+// the hub at `endpoint`: ENDPOINT/owner/name, ENDPOINT/owner/name/resolve/main/
+// a.gguf, and as its pages have them (tree, blob). Nothing for other addresses.
+std::optional<HubName> ParseHubUrl(absl::string_view url,
+                                   absl::string_view endpoint);
+
 // Whether a file of this name may be created below a folder: printable ASCII
 // without backslashes, no part of it empty or hidden (so none is ".."), nothing
 // too long.

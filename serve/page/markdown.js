@@ -299,9 +299,11 @@ function targetAt(text, at) {
 }
 
 // An address in plain text, without the marks that end a sentence: its text
-// and, if it can be opened, where it leads.
-function bareAddress(text, at) {
-  const pattern = /https?:\/\/[^\s<>"`]+/y;
+// and, if it can be opened, where it leads. In brackets it may be the text of a
+// link, and ends with them.
+function bareAddress(text, at, inBrackets) {
+  const pattern = inBrackets ? /https?:\/\/[^\s<>"`\]]+/y
+    : /https?:\/\/[^\s<>"`]+/y;
   pattern.lastIndex = at;
   let found = pattern.exec(text)?.[0];
   if (!found) return null;
@@ -436,8 +438,8 @@ function piecesOf(text) {
       at += found && (href || !found[1]) ? found[0].length : 1;
     } else if (c === 'h' && !/[\p{L}\p{N}]/u.test(text[at - 1] ?? '') &&
       text.startsWith('http', at)) {
-      const { address, href } =
-        bareAddress(text, at) ?? { address: 'http', href: null };
+      const { address, href } = bareAddress(text, at, brackets.length > 0) ??
+        { address: 'http', href: null };
       if (href) {
         flush();
         pieces.push({ text: address });

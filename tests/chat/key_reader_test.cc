@@ -158,11 +158,26 @@ TEST_F(Reading, OnlyALoneEscapeWaitsForTime) {
   for (const char* begun : {"\033[", "\033[1;5", "\033O", "\xE6\x97"}) {
     Push(begun);
     EXPECT_FALSE(reader_.deadline().has_value());
-    Wait(100000);
+    Wait(900);
     EXPECT_EQ(Line(), "");
     Push(begun[0] == '\033' ? "D" : "\xA5");
     EXPECT_NE(Line(), "\"D\"");
   }
+}
+
+TEST_F(Reading, ASequenceThatIsNotFinishedEatsNoLaterKey) {
+  for (const char* begun : {"\033[", "\033[1;5", "\033O", "\033[[", "\033[M!",
+                            "\033]0;x", "\033P", "\033\xC3"}) {
+    Push(begun);
+    Wait(1100);
+    Push("D\r");
+    EXPECT_EQ(Line(), absl::StrCat("\"D\" ", Name(Key::kEnter))) << begun + 1;
+  }
+  // A paste may take its time.
+  Push("\033[200~a");
+  Wait(5000);
+  Push("D\r\033[201~");
+  EXPECT_EQ(Line(), "\"aD\n\"");
 }
 
 TEST_F(Reading, AnEscapeThatIsReadTogetherWithItsSequenceIsNone) {

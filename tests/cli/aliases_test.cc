@@ -58,7 +58,7 @@ TEST(Aliases, NamesOfLlamaCppAreOurs) {
       {{"chat", "--chat-template-file", "x"}, {"chat", "--chat-template", "x"}},
       // Ours, others', values, and what comes after "--".
       {{"run", "-p", "a", "--top-k", "9"}, {"run", "-p", "a", "--top-k", "9"}},
-      {{"run", "--flash-attn"}, {"run", "--flash-attn"}},
+      {{"run", "--no-such-flag"}, {"run", "--no-such-flag"}},
       {{"tokenize", "x", "--", "-c"}, {"tokenize", "x", "--", "-c"}},
       {{"run", "-", "-c=1"}, {"run", "-", "-c=1"}},
   };
@@ -78,6 +78,38 @@ TEST(Aliases, WhatIsAboutGpusIsLeftOutAndSaid) {
     EXPECT_EQ(line.notices.size(), 1u);
   }
   EXPECT_THAT(Translated({"run", "-ngl"}).words, ElementsAre("run"));
+}
+
+TEST(Aliases, WhatIsAlwaysOrNeverDoneIsLeftOutAndSaid) {
+  const struct {
+    Words flag;
+    const char* why;
+  } cases[] = {
+      {{"-b", "512"}, "--buckets"},
+      {{"--batch-size=512"}, "--buckets"},
+      {{"-ub", "64"}, "--buckets"},
+      {{"--ubatch-size", "64"}, "--buckets"},
+      {{"-cnv"}, "weft chat"},
+      {{"-no-cnv"}, "weft run"},
+      {{"--conversation"}, "weft chat"},
+      {{"-i"}, "weft chat"},
+      {{"-fa"}, "attention"},
+      {{"-fa", "on"}, "attention"},
+      {{"--flash-attn", "auto"}, "attention"},
+      {{"--flash-attn=off"}, "attention"},
+      {{"--mlock"}, "memory"},
+      {{"--jinja"}, "Jinja"},
+      {{"--no-warmup"}, "beforehand"},
+      {{"-cb"}, "requests"},
+  };
+  for (const auto& c : cases) {
+    Words words = {"chat"};
+    words.insert(words.end(), c.flag.begin(), c.flag.end());
+    words.push_back("model.gguf");
+    const CommandLine line = Translated(words);
+    EXPECT_THAT(line.words, ElementsAre("chat", "model.gguf")) << c.flag[0];
+    EXPECT_THAT(line.notices, ElementsAre(::testing::HasSubstr(c.why)));
+  }
 }
 
 TEST(Aliases, AFlagThatACommandHasNotIsNotMade) {

@@ -74,6 +74,45 @@ TEST(Answers, AnAgentsTurnsGoRound) {
   ASSERT_EQ(partial["message"]["tool_calls"].size(), 1u) << cut.text;
 }
 
+// However few tokens there are: it is known what is called.
+TEST(Answers, AForcedCallThatIsCutIsAPartialCall) {
+  const Server server({});  // one that nobody taught to call
+  const std::string forced = absl::StrCat(
+      R"("tool_choice": {"type": "function", "function": {"name": "weather"}}, )",
+      kTools);
+  for (const int tokens : {1, 3, 8}) {
+    for (const bool stream : {false, true}) {
+      const Answer cut =
+          Post(server, kChat,
+               Body(absl::StrCat(R"("max_tokens": )", tokens, R"(, "stream": )",
+                                 stream ? "true" : "false", ", ", forced)));
+      ASSERT_EQ(cut.status, 200) << cut.text;
+      std::string name, content, finish;
+      const auto add = [&](const json& message) {
+        if (message.contains("content") && message["content"].is_string()) {
+          content += message["content"].get<std::string>();
+        }
+        if (!message.contains("tool_calls")) return;
+        name += message["tool_calls"][0]["function"].value("name", "");
+      };
+      if (stream) {
+        for (const json& event : Events(cut.text)) {
+          add(event["choices"][0]["delta"]);
+          if (event["choices"][0]["finish_reason"].is_string()) {
+            finish = event["choices"][0]["finish_reason"];
+          }
+        }
+      } else {
+        add(cut.json["choices"][0]["message"]);
+        finish = cut.json["choices"][0]["finish_reason"];
+      }
+      EXPECT_EQ(name, "weather") << cut.text;
+      EXPECT_EQ(content, "") << cut.text;
+      EXPECT_EQ(finish, "length") << cut.text;
+    }
+  }
+}
+
 TEST(Answers, StreamsTellCallsInParts) {
   const Server server({ScriptedModel(
       "stream.gguf",
@@ -102,6 +141,52 @@ TEST(Answers, StreamsTellCallsInParts) {
   EXPECT_EQ(content, "Look:");
   EXPECT_EQ(arguments, R"({"city": "Bern"})");
   EXPECT_GT(parts, 3);
+}
+
+// What is reasoning_content of chats, each dialect has in a form of its own.
+TEST(Answers, ReasoningIsApartInEveryDialect) {
+  const Server server(
+      {ScriptedModel("dialects.gguf", "<think>Hm.</think>Yes.", kHermes)});
+  const std::string question =
+      R"("model": "m", "messages": [{"role": "user", "content": "q"}])";
+  const auto ask = [&](const std::string& path, const std::string& body) {
+    const Answer answer = Post(server, path, absl::StrCat("{", body, "}"));
+    EXPECT_EQ(answer.status, 200) << path << " " << answer.text;
+    return answer;
+  };
+  const std::string messages = absl::StrCat(R"("max_tokens": 64, )", question);
+  const json blocks = ask("/v1/messages", messages).json["content"];
+  ASSERT_EQ(blocks.size(), 2u) << blocks;
+  EXPECT_EQ(blocks[0]["type"], "thinking");
+  EXPECT_EQ(blocks[0]["thinking"], "Hm.");
+  EXPECT_EQ(blocks[1]["text"], "Yes.");
+  const json items = ask("/v1/responses", R"("input": "q")").json["output"];
+  ASSERT_EQ(items.size(), 2u) << items;
+  EXPECT_EQ(items[0]["type"], "reasoning");
+  EXPECT_EQ(items[0]["content"][0]["text"], "Hm.");
+  EXPECT_EQ(items[1]["content"][0]["text"], "Yes.");
+  const json said =
+      ask("/api/chat", absl::StrCat(R"("stream": false, )", question))
+          .json["message"];
+  EXPECT_EQ(said["thinking"], "Hm.") << said;
+  EXPECT_EQ(said["content"], "Yes.");
+  // And while it comes.
+  std::string thinking, reasoning;
+  for (const json& event :
+       Events(ask("/v1/messages", absl::StrCat(R"("stream": true, )", messages))
+                  .text)) {
+    if (event["type"] == "content_block_delta") {
+      thinking += event["delta"].value("thinking", "");
+    }
+  }
+  for (const json& event :
+       Events(ask("/v1/responses", R"("stream": true, "input": "q")").text)) {
+    if (event["type"] == "response.reasoning_text.delta") {
+      reasoning += event["delta"].get<std::string>();
+    }
+  }
+  EXPECT_EQ(thinking, "Hm.");
+  EXPECT_EQ(reasoning, "Hm.");
 }
 
 TEST(Answers, ControlTokensMarkThem) {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/e2e/server.h"
 #include "tests/e2e/weft.h"
 #include "tests/loaders/convert/published_folder.h"
 
@@ -112,6 +114,35 @@ TEST_F(ConvertTest, WhatWasConvertedIsListedAndRemoved) {
   EXPECT_TRUE(Converted().empty());
 }
 
+TEST_F(ConvertTest, WhatWasConvertedIsRemovedByItsFolderToo) {
+  LogitsOf(folder_);
+  ASSERT_EQ(Converted().size(), 1u);
+  WeftOut({"rm", folder_}, options_);
+  EXPECT_TRUE(Converted().empty());
+  EXPECT_TRUE(fs::exists(folder_ + "/config.json"));
+  ExpectError(Weft({"rm", folder_}, options_), 1);
+}
+
+TEST_F(ConvertTest, AServedFolderHasItsOwnName) {
+  setenv("WEFT_CACHE", cache_.c_str(), 1);
+  const Server server({folder_});
+  unsetenv("WEFT_CACHE");
+  EXPECT_EQ(Get(server, "/v1/models").json["data"][0]["id"],
+            fs::path(folder_).filename().string());
+}
+
+// Of another state of the folder, whose name nothing writes any more.
+TEST_F(ConvertTest, WhatAKilledConversionLeftGoesWithTheNextOne) {
+  LogitsOf(folder_);
+  const std::string left = Converted().at(0) + ".tmp.0123456789abcdef";
+  WriteTextFile(left, "half a model");
+  fs::last_write_time(folder_ + "/config.json",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  LogitsOf(folder_);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_EQ(Converted().size(), 1u);
+}
+
 TEST_F(ConvertTest, MistakesAreToldAndNothingIsLeftBehind) {
   const std::string path = TemporaryPath("never.gguf");
   ExpectError(Weft({"convert", folder_}), 2);
@@ -119,6 +150,14 @@ TEST_F(ConvertTest, MistakesAreToldAndNothingIsLeftBehind) {
   ExpectError(Weft({"convert", folder_, "-o", path, "--type", "Q8_0"}), 2);
   ExpectError(Weft({"convert", folder_, "-o", "/no-such-folder/x.gguf"}), 1);
   ExpectError(Weft({"convert", kModel, "-o", path}), 1);
+  const std::string part = folder_ + "/model-1.safetensors";
+  for (const RunResult& result :
+       {Weft({"convert", part, "-o", path}), Weft({"run", part, "-p", "a"}),
+        Weft({folder_ + "/config.json"})}) {
+    ExpectError(result, 1);
+    EXPECT_TRUE(absl::StrContains(result.err, "give the folder: " + folder_))
+        << result.err;
+  }
   fs::resize_file(folder_ + "/model-1.safetensors", 1000);
   ExpectError(Weft({"convert", folder_, "-o", path}), 1);
   ExpectError(Weft({"run", folder_, "-p", "ab"}, options_), 1);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "tests/e2e/scripted_model.h"
 #include "tests/e2e/server.h"
 #include "tests/e2e/weft.h"
+#include "tests/loaders/convert/published_folder.h"
 
 namespace weft {
 namespace {
@@ -180,7 +182,8 @@ TEST_F(Models, WhatCannotBeLoadedIsSaidAndLeavesTheOthersAlone) {
   const Server small(Arguments({"--model-memory", "1000"}));
   const Answer answer =
       Post(small, "/v1/chat/completions", Question("dog").dump());
-  EXPECT_EQ(answer.status, 503) << answer.text;
+  // Clients try again what is 503, and that is no use.
+  EXPECT_EQ(answer.status, 400) << answer.text;
   EXPECT_TRUE(absl::StrContains(answer.text, "--model-memory"));
 }
 
@@ -232,6 +235,43 @@ TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {
   fs::remove(copy);
 }
 
+// The log of a folder's server names a file in each line.
+TEST_F(Models, AreFoundAgainByTheRequestLog) {
+  const std::string log = TemporaryPath("models.jsonl");
+  fs::remove(log);
+  {
+    const Server server(Arguments({"--log-requests", log}));
+    EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+    EXPECT_EQ(Ask(server, "bee"), Saying("bee"));
+    EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+  }
+  const json same = WeftJson({"replay", log, "--json"});
+  EXPECT_EQ(same["requests"], 3);
+  EXPECT_EQ(same["different"], 0);
+  EXPECT_EQ(same["model"], "ant, bee");
+  // MODEL goes before what the lines name.
+  const RunResult others = Weft({"replay", log, *folder_ + "/dog.gguf"});
+  EXPECT_EQ(others.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(others.out, "3 differ")) << others.out;
+
+  const RunResult shorter = Weft({"replay", log, "--context", "64"});
+  EXPECT_EQ(shorter.exit_code, 0) << shorter.out;
+  EXPECT_TRUE(absl::StrContains(shorter.err, "here it is 64")) << shorter.err;
+
+  json line = json::parse(ReadFile(log).substr(0, ReadFile(log).find('\n')));
+  for (const bool named : {true, false}) {
+    if (named) {
+      line["file"] = "/no/such/model.gguf";
+    } else {
+      line.erase("file");
+    }
+    WriteTextFile(log, line.dump() + "\n");
+    const RunResult result = Weft({"replay", log});
+    ExpectError(result, 1);
+    EXPECT_TRUE(absl::StrContains(result.err, log + " MODEL")) << result.err;
+  }
+}
+
 TEST_F(Models, OfAFolderAreFilesPlansAndFirstParts) {
   const std::string folder = TemporaryPath("kinds");
   fs::remove_all(folder);
@@ -251,12 +291,40 @@ TEST_F(Models, OfAFolderAreFilesPlansAndFirstParts) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
 }
 
+TEST_F(Models, OfAFolderArePublishedFoldersToo) {
+  const std::string folder = TemporaryPath("with-published");
+  const std::string cache = TemporaryPath("with-published-cache");
+  fs::remove_all(folder);
+  fs::remove_all(cache);
+  fs::create_directory(folder);
+  fs::create_directory(folder + "/notes");  // is none
+  fs::copy_file(*folder_ + "/ant.gguf", folder + "/ant.gguf");
+  PublishedOptions published;
+  published.class_name = "LlamaForCausalLM";
+  published.config = {{"hidden_act", "silu"}};
+  published.pairs = true;
+  WritePublishedFolder("tests/data/golden/arch/llama-gqa.gguf",
+                       folder + "/tiny", published);
+  setenv("WEFT_CACHE", cache.c_str(), 1);
+  const Server server({"--models", folder, folder + "/tiny"});
+  EXPECT_EQ(Get(server, "/v1/models").json["data"].size(), 2u);
+  const Answer answer = Post(server, "/v1/completions",
+                             R"({"prompt": [1, 7, 9], "max_tokens": 2})");
+  unsetenv("WEFT_CACHE");
+  ASSERT_EQ(answer.status, 200) << answer.text;
+  EXPECT_EQ(answer.json["model"], "tiny");
+}
+
 TEST_F(Models, WrongUseIsAnError) {
   const std::string empty = TemporaryPath("empty");
   fs::create_directories(empty);
   ExpectError(Weft({"serve", "--models", empty}), 1);
   ExpectError(Weft({"serve", "--models", "/no/such/folder"}), 2);
   ExpectError(Weft({"serve", "--models", *folder_, "eel"}), 1);
+  const RunResult lora = Weft({"serve", "--models", *folder_, "--lora",
+                               "tests/data/adapters/tiny.gguf"});
+  ExpectError(lora, 2);
+  EXPECT_TRUE(absl::StrContains(lora.err, "weft compile")) << lora.err;
   ExpectError(Weft({"serve", "--models", *folder_, "--alias", "x=eel"}), 1);
   ExpectError(Weft({"serve", "--models", *folder_, "--alias", "dog=ant"}), 1);
   ExpectError(Weft({"serve", "--alias", "x=ant"}), 2);

@@ -39,7 +39,11 @@ TEST_F(Page, ShowsAModelOfManyBlocks) {
   WeftOut(
       {"synth", "--shape", shape, "--type", "Q4_0", "--quiet", "-o", model});
   Run(WeftOut({"dump", model, "--format", "html"}),
-      absl::StrCat("async () => equal('closed at first', state.open.size, 0), ",
+      absl::StrCat("async () => {"
+                   "  equal('closed at first', state.open.size, 0);"
+                   "  check('it can be read', "
+                   "graphView.scale >= READABLE_SCALE, graphView.scale);"
+                   "}, ",
                    kAllChecks));
 }
 

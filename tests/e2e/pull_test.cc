@@ -139,6 +139,19 @@ TEST_F(PullTest, WhatOnlyLooksDoesNotPull) {
   EXPECT_TRUE(hub_.requests().empty());
 }
 
+TEST_F(PullTest, AddressesOfTheHubAreNames) {
+  EXPECT_EQ(WeftOut({"pull", absl::StrCat(hub_.url(), "/", kName,
+                                          "/resolve/main/tiny-Q8_0.gguf")},
+                    options_),
+            PathOf("tiny-Q8_0.gguf") + "\n");
+  for (const char* command : {"pull", "run", "inspect"}) {
+    const RunResult other =
+        Weft({command, "https://elsewhere.example/a/b"}, options_);
+    ExpectError(other, 2);
+    EXPECT_TRUE(absl::StrContains(other.err, hub_.url())) << other.err;
+  }
+}
+
 TEST_F(PullTest, FilesComeBeforeNames) {
   const std::string folder = TemporaryPath("a");
   fs::create_directories(folder);

@@ -412,6 +412,32 @@ TEST(Imatrix, LeadsToSmallTypes) {
               1);
 }
 
+// With what is usual, and with words that a context so short has no use for.
+TEST(Run, MeasurementsFitAShortContext) {
+  const std::string shape = TemporaryPath("short.json"),
+                    model = TemporaryPath("short.gguf"),
+                    text = TemporaryPath("short.txt");
+  WriteTextFile(shape, R"({"architecture": "llama", "block_count": 1,
+      "embedding_length": 64, "feed_forward_length": 128, "head_count": 2,
+      "head_count_kv": 1, "vocabulary_size": 320, "context_length": 128})");
+  WeftOut({"synth", "--shape", shape, "--type", "F32", "-o", model});
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 2000));
+  EXPECT_NE(WeftOut({"imatrix", model, "-f", text, "-o",
+                     TemporaryPath("short.imatrix")})
+                .find("chunks of 128 tokens"),
+            std::string::npos);
+  const RunResult chunk = Weft({"imatrix", model, "-f", text, "-o",
+                                TemporaryPath("x"), "--chunk", "512"});
+  ExpectError(chunk, 1);
+  EXPECT_NE(chunk.err.find("--chunk 512"), std::string::npos) << chunk.err;
+  WeftOut({"profile", model});
+  WeftOut({"profile", model, "--prompt", "120"});
+  const RunResult prompt = Weft({"profile", model, "--prompt", "128"});
+  ExpectError(prompt, 2);
+  EXPECT_EQ(prompt.err.find("larger --context"), std::string::npos)
+      << prompt.err;
+}
+
 TEST(Run, StandardInputIsThePromptWhereNoneIsGiven) {
   const std::vector<std::string> greedy = {"run", "-n", "4", "--temperature",
                                            "0"};

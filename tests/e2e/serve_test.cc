@@ -648,6 +648,9 @@ TEST(ServeTest, MemoryForGrammarsIsAskedForAtTheStart) {
   ExpectError(refused, 1);
   EXPECT_TRUE(absl::StrContains(refused.err, "not enough memory"))
       << refused.err;
+  // What a server can do about it, and no other command.
+  EXPECT_TRUE(absl::StrContains(refused.err, "--slots (4) or --kv-tokens"))
+      << refused.err;
 }
 
 TEST(ServeTest, KeysComeFromAFile) {
@@ -876,6 +879,19 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   float first = 0;
   std::memcpy(&first, decoded.data(), sizeof(first));
   EXPECT_NEAR(first, mean[0] / std::sqrt(squares), 1e-6);
+
+  // The same by Ollama's routes, the older one included.
+  const json ollama = Post(server, "/api/embed",
+                           R"({"model": "m", "input": ["the other", "the"]})")
+                          .json;
+  ASSERT_EQ(ollama["embeddings"].size(), 2u) << ollama;
+  EXPECT_EQ(ollama["embeddings"][0], answer["data"][0]["embedding"]);
+  EXPECT_EQ(ollama["embeddings"][1], answer["data"][2]["embedding"]);
+  EXPECT_EQ(ollama["prompt_eval_count"], 4 + 3);
+  EXPECT_EQ(Post(server, "/api/embeddings",
+                 R"({"model": "m", "prompt": "the other"})")
+                .json["embedding"],
+            answer["data"][0]["embedding"]);
 
   // Cut, and of length 1 again.
   const json cut = embed(R"("input": "the other", "dimensions": 5)").json;

@@ -121,6 +121,19 @@ TEST(Usage, AnEmptyInputIsSaid) {
       << ReadFile(out);
 }
 
+TEST(Usage, TheEmbeddedModelHasOneName) {
+  for (const char* command : {"run", "compile", "dump", "inspect", "eval",
+                              "perplexity", "tokenize", "detokenize", "verify",
+                              "profile", "bench", "imatrix", "serve", "chat"}) {
+    EXPECT_NE(WeftOut({command, "--help"}).find("the embedded model)"),
+              std::string::npos)
+        << command;
+  }
+  EXPECT_EQ(
+      Weft({"inspect", "", "--context", "1000000"}).err.find("default model"),
+      std::string::npos);
+}
+
 // What is written for shells and man names every command and flag.
 TEST(Usage, CompletionsAndManualHaveEveryFlag) {
   const std::string help = WeftOut({"serve", "--help"});
@@ -256,6 +269,20 @@ TEST(Usage, AFileAloneIsAChat) {
   options.input = "hello\n";
   EXPECT_EQ(WeftOut({model, "--temperature", "0", "-n", "4"}, options),
             WeftOut({"chat", model, "--temperature", "0", "-n", "4"}, options));
+  // As llama.cpp's program is called.
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{
+           {"-m", model, "-p", "hello", "-n", "4"},
+           {"-p", "hello", "-n", "4", "--model=" + model, "-cnv"},
+           {"--threads", "1", "-m", model, "-p", "hello", "-n", "4"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--temperature", "0"});
+    EXPECT_EQ(WeftOut(all), WeftOut({"chat", model, "-p", "hello", "-n", "4",
+                                     "--temperature", "0"}));
+  }
+  EXPECT_EQ(WeftOut({"--quiet", "run", "-m", model, "-p", "a", "-n", "2",
+                     "--seed", "1"}),
+            WeftOut({"run", model, "-p", "a", "-n", "2", "--seed", "1"}));
   // What looks like a file is meant as one; other words are commands.
   const RunResult missing = Weft({"no-such-model.gguf"});
   ExpectError(missing, 1);
@@ -283,6 +310,8 @@ TEST(Usage, ModelsThatCannotBeReadExitWithOneAndSayWhy) {
   const RunResult folder = Weft({"run", "tests", "-p", "a"});
   ExpectError(folder, 1);
   EXPECT_NE(folder.err.find("irectory"), std::string::npos) << folder.err;
+  EXPECT_NE(folder.err.find("model.safetensors"), std::string::npos)
+      << folder.err;
   ExpectError(Weft({"run", "/dev/null", "-p", "a"}), 1);
   if (geteuid() != 0) {
     const std::string locked = TemporaryPath("locked.gguf");

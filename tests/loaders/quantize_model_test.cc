@@ -203,12 +203,25 @@ TEST_F(QuantizeModelTest, RefusesQuantisedSources) {
                                     TempPath("again.gguf"), Options("Q4_0"));
   EXPECT_THAT(std::string(report.status().message()),
               HasSubstr("tensor token_embd.weight: it is already Q8_0"));
-  // The same type is a copy.
-  EXPECT_TRUE(QuantizeModel(TempPath("result.gguf"), TempPath("again.gguf"),
-                            Options("Q8_0"))
-                  .ok());
+  // The same type is a copy, and it is said.
+  const auto copied = QuantizeModel(TempPath("result.gguf"),
+                                    TempPath("again.gguf"), Options("Q8_0"));
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  ASSERT_FALSE(copied->warnings.empty());
+  EXPECT_THAT(copied->warnings.back(), HasSubstr("nothing was quantised"));
   EXPECT_EQ(ReadFile(TempPath("again.gguf")),
             ReadFile(TempPath("result.gguf")));
+}
+
+// Also where its types are those of the mix that a search begins with.
+TEST_F(QuantizeModelTest, RefusesToSearchTypesForQuantisedSources) {
+  Quantize(Options("Q4_K_M"));
+  QuantizeOptions options = Options("Q4_K_M");
+  options.target_bits = 5.0;
+  const auto report =
+      QuantizeModel(TempPath("result.gguf"), TempPath("again.gguf"), options);
+  EXPECT_THAT(std::string(report.status().message()),
+              HasSubstr("it is already "));
 }
 
 TEST_F(QuantizeModelTest, SaysWhatKeepsExpertsOfMxfp4) {

@@ -463,6 +463,19 @@ TEST(HostName, WhatNoHostCanBeIsRefused) {
   }
 }
 
+TEST(OriginName, WhatNoBrowserSendsIsRefused) {
+  for (const char* origin : {"*", "null", "https://chat.example",
+                             "http://localhost:3000", "http://[::1]:8080"}) {
+    EXPECT_TRUE(CheckOriginName(origin).ok()) << origin;
+  }
+  for (const char* origin :
+       {"", "chat.example", "https://", "https://chat.example/",
+        "https://chat.example/page", "*.example", "https://*.example",
+        "https://a, https://b", "://a"}) {
+    EXPECT_FALSE(CheckOriginName(origin).ok()) << origin;
+  }
+}
+
 TEST_F(HttpServerTest, NamesOfOthersAreRefusedAtEveryAddress) {
   host_ = "0.0.0.0";
   options_.origin.hosts = {"proxy.example"};

@@ -19,17 +19,18 @@ TEST(Printable, WhatATerminalObeysIsReplaced) {
 }
 
 TEST(Printable, TextIsLeftAlone) {
-  // Marks that Hebrew and Arabic are written with turn only what is next to
-  // them, and are no control characters of terminals.
-  EXPECT_EQ(Printable("\u05d0\u200f1\u200e\u061c"),
-            "\u05d0\u200f1\u200e\u061c");
   const std::string text = "na\u00efve \u65e5\u672c\n\t\U0001F600 e\u0301";
   EXPECT_EQ(Printable(text), text);
   EXPECT_EQ(Printable("one\r\ntwo"), "one\ntwo");
 }
 
+TEST(Printable, MarksOfDirectionAreLeftOut) {
+  EXPECT_EQ(Printable("\u05d0\u200f1\u200e(\u061c)"), "\u05d01()");
+  EXPECT_EQ(Printable("\u206a"), "\uFFFD");
+}
+
 TEST(Printable, PiecesGiveWhatTheWholeGives) {
-  const std::string text = "a\r\n\033]0;x\a \u65e5e\u0301\u202e";
+  const std::string text = "\u200fa\r\n\033]0;x\a \u65e5e\u0301\u202e";
   std::string pieces;
   for (size_t i = 0; i < text.size();) {
     const Utf8Unit unit = Utf8UnitAt(text, i);

@@ -108,6 +108,7 @@ std::vector<AnswerEvent> AnswerReader::Push(absl::string_view text) {
 std::vector<AnswerEvent> AnswerReader::Finish(bool cut) {
   at_end_ = true;
   cut_ = cut;
+  if (cut) CutForcedCall();
   while (Step()) {
   }
   if (head_.arguments != nullptr) {
@@ -116,6 +117,20 @@ std::vector<AnswerEvent> AnswerReader::Finish(bool cut) {
   }
   if (!drops_space_) Tell(AnswerEvent::kContent, std::exchange(space_, {}));
   return std::exchange(events_, {});
+}
+
+void AnswerReader::CutForcedCall() {
+  const bool waits = state_ == State::kStart || state_ == State::kContent ||
+                     state_ == State::kHead;
+  if (options_.forced_tool.empty() || calls_ > 0 || !waits ||
+      SkipSpace(held_, 0) == held_.size()) {
+    return;
+  }
+  held_.clear();
+  head_ = CallHead();
+  head_.name = options_.forced_tool;
+  BeginCall();
+  EndCall(AnswerEvent::kCut);
 }
 
 bool AnswerReader::Step() {

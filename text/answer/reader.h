@@ -57,6 +57,9 @@ struct ReaderOptions {
   std::string prompt;
   // Off: reasoning is content, markers and all.
   bool separate_reasoning = true;
+  // The tool that the answer has to call, where one alone is possible: then a
+  // call that is cut before its name is known is one of it.
+  std::string forced_tool;
   // Ids of calls, nine letters and digits, are made of it.
   std::string id;
 };
@@ -96,6 +99,7 @@ class AnswerReader {
   // Ends with one of `closes`; the first belongs to it.
   void BeginReasoning(std::vector<std::string> closes);
   void BeginCall();
+  void CutForcedCall();
   void EndCall(AnswerEvent::End end);
   // The call at the beginning of the held text is none.
   void NoCall();

@@ -1,7 +1,12 @@
-// BERT and Nomic Embed: loaders/architectures/bert.cc and nomic_bert.cc.
+// BERT, RoBERTa and XLM-RoBERTa, and Nomic Embed: loaders/architectures/bert.cc
+// and nomic_bert.cc.
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "loaders/convert/families.h"
 
@@ -23,7 +28,14 @@ std::vector<TensorRule> Unused() {
           {"cls.predictions.decoder.weight", ""},
           {"cls.predictions.decoder.bias", ""},
           {"cls.seq_relationship.weight", ""},
-          {"cls.seq_relationship.bias", ""}};
+          {"cls.seq_relationship.bias", ""},
+          {"lm_head.bias", ""},
+          {"lm_head.dense.weight", ""},
+          {"lm_head.dense.bias", ""},
+          {"lm_head.layer_norm.weight", ""},
+          {"lm_head.layer_norm.bias", ""},
+          {"lm_head.decoder.weight", ""},
+          {"lm_head.decoder.bias", ""}};
 }
 
 absl::Status SetTokenTypes(Conversion& c) {
@@ -40,6 +52,49 @@ absl::Status FinishBert(Conversion& c) {
       c.config.Expect("position_embedding_type", {"absolute"}));
   WEFT_RETURN_IF_ERROR(c.config.Expect("is_decoder", {false}));
   return SetTokenTypes(c);
+}
+
+// Names of what a head tells apart, by number.
+absl::StatusOr<std::vector<std::string>> LabelsOf(const Conversion& c) {
+  std::vector<std::string> labels;
+  constexpr char kKey[] = "id2label";
+  const nlohmann::json* const found = c.config.Find(kKey);
+  if (found == nullptr) return labels;
+  for (size_t i = 0; found->is_object() && i < found->size(); ++i) {
+    const auto label = found->find(absl::StrCat(i));
+    if (label == found->end() || !label->is_string()) break;
+    labels.push_back(label->get<std::string>());
+  }
+  if (labels.empty() || labels.size() != found->size()) {
+    return c.config.BadKey(kKey, "a text for each number from 0 on");
+  }
+  return labels;
+}
+
+// Positions are counted from behind the padding's on, and files have those rows
+// alone.
+absl::Status FinishRoberta(Conversion& c) {
+  WEFT_RETURN_IF_ERROR(FinishBert(c));
+  WEFT_RETURN_IF_ERROR(c.config.Expect("pad_token_id", {1}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t positions,
+                        c.config.GetInt("max_position_embeddings"));
+  if (positions <= 2) {
+    return c.config.BadKey("max_position_embeddings", "a number above 2");
+  }
+  c.writer.SetUint32(c.Key("context_length"),
+                     static_cast<uint32_t>(positions - 2));
+  // Between the two texts of a pair.
+  c.writer.SetBool("tokenizer.ggml.add_sep_token", true);
+  if (!absl::EndsWith(c.config.architecture(), "ForSequenceClassification")) {
+    return absl::OkStatus();
+  }
+  constexpr uint32_t kRank = 4;  // `pooling_type`
+  c.writer.SetUint32(c.Key("pooling_type"), kRank);
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, LabelsOf(c));
+  if (!labels.empty()) {
+    c.writer.SetStrings(c.Key("classifier.output_labels"), labels);
+  }
+  return absl::OkStatus();
 }
 
 // What nomic's own code knows beyond what readers do.
@@ -132,6 +187,30 @@ Family BertFamily() {
        {WEFT_LAYER "output.LayerNorm.bias", "blk.{b}.layer_output_norm.bias"}});
 #undef WEFT_LAYER
   family.finish = FinishBert;
+  return family;
+}
+
+Family RobertaFamily() {
+  Family family = BertFamily();
+  family.names = {"XLMRobertaModel",
+                  "XLMRobertaForMaskedLM",
+                  "XLMRobertaForSequenceClassification",
+                  "RobertaModel",
+                  "RobertaForMaskedLM",
+                  "RobertaForSequenceClassification"};
+  family.keys.erase(std::remove_if(family.keys.begin(), family.keys.end(),
+                                   [](const KeyRule& rule) {
+                                     return rule.gguf == "context_length";
+                                   }),
+                    family.keys.end());
+  family.tensors = Joined(family.tensors,
+                          {{"embeddings.position_embeddings.weight",
+                            "position_embd.weight", Rows::kFromThird},
+                           {"classifier.dense.weight", "cls.weight"},
+                           {"classifier.dense.bias", "cls.bias"},
+                           {"classifier.out_proj.weight", "cls.output.weight"},
+                           {"classifier.out_proj.bias", "cls.output.bias"}});
+  family.finish = FinishRoberta;
   return family;
 }
 

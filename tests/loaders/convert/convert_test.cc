@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "loaders/gguf.h"
+#include "loaders/safetensors/safetensors.h"
 #include "loaders/synthesize.h"
 #include "tests/golden/made_up_model.h"
 #include "tests/loaders/convert/published_folder.h"
@@ -22,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Case {
   const char* name;
@@ -598,6 +600,122 @@ TEST(Golden, Bert) {
   ExpectEncoderComesBack("tests/data/golden/arch/bert.gguf", published);
 }
 
+// SentencePiece's Unigram as XLM-RoBERTa publishes it, of a file's vocabulary.
+json UnigramOf(const GgufFile& file) {
+  const auto tokens = *file.GetStrings("tokenizer.ggml.tokens");
+  const auto scores = *file.GetFloats("tokenizer.ggml.scores");
+  const auto types = *file.GetInts("tokenizer.ggml.token_type");
+  json pieces = json::array(), added = json::array();
+  constexpr int64_t kUnused = 5;
+  for (size_t i = 0; i < tokens.size() && types[i] != kUnused; ++i) {
+    pieces.push_back({std::string(tokens[i]), scores[i]});
+    if (types[i] == 1) continue;
+    added.push_back({{"id", i},
+                     {"content", std::string(tokens[i])},
+                     {"special", types[i] != 4}});
+  }
+  const auto end = [](const char* text) {
+    return json{{"SpecialToken", {{"id", text}, {"type_id", 0}}}};
+  };
+  return {
+      {"added_tokens", added},
+      {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single", {end("<s>"), {{"Sequence", {{"id", "A"}}}}, end("</s>")}}}},
+      {"model", {{"type", "Unigram"}, {"unk_id", 3}, {"vocab", pieces}}}};
+}
+
+// Published tables of positions have two rows more.
+void AddTwoPositions(const std::string& folder) {
+  const auto published = SafetensorsFolder::Open(folder);
+  ASSERT_TRUE(published.ok()) << published.status();
+  std::vector<TestTensor> tensors;
+  for (const SafetensorsTensor& tensor : published->tensors()) {
+    tensors.push_back({tensor.name, tensor.type, tensor.shape,
+                       std::string(tensor.data.begin(), tensor.data.end())});
+    if (!absl::EndsWith(tensor.name, "position_embeddings.weight")) continue;
+    TestTensor& table = tensors.back();
+    table.shape[0] += 2;
+    table.bytes.insert(0, 2 * table.shape[1] * sizeof(float), '\x01');
+  }
+  const std::string other = folder + "/other.safetensors";
+  WriteFileBytes(other, SafetensorsBytes(tensors));
+  std::filesystem::rename(other, folder + "/model.safetensors");
+}
+
+TEST(Golden, XlmRoberta) {
+  const std::pair<const char*, const char*> kModels[] = {
+      {"XLMRobertaModel", "bert-unigram"},
+      {"XLMRobertaForSequenceClassification", "bert-reranker"}};
+  for (const auto& [class_name, name] : kModels) {
+    const std::string path =
+        absl::StrCat("tests/data/golden/embeddings/", name, ".gguf");
+    const auto source = GgufFile::Open(path);
+    ASSERT_TRUE(source.ok()) << source.status();
+    PublishedOptions published = Encoder(
+        class_name, {{"position_embedding_type", "absolute"}},
+        {{"position_embd.weight", "embeddings.position_embeddings.weight"},
+         {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
+         {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
+         {"cls.weight", "classifier.dense.weight"},
+         {"cls.bias", "classifier.dense.bias"},
+         {"cls.output.weight", "classifier.out_proj.weight"},
+         {"cls.output.bias", "classifier.out_proj.bias"},
+         {"attn_q", "attention.self.query"},
+         {"attn_k", "attention.self.key"},
+         {"attn_v", "attention.self.value"},
+         {"attn_output", "attention.output.dense"},
+         {"attn_output_norm", "attention.output.LayerNorm"},
+         {"ffn_up", "intermediate.dense"},
+         {"ffn_down", "output.dense"},
+         {"layer_output_norm", "output.LayerNorm"}});
+    published.config.update({{"hidden_act", "gelu"},
+                             {"type_vocab_size", 1},
+                             {"pad_token_id", 1},
+                             {"max_position_embeddings", 128},
+                             {"id2label", {{"0", "LABEL_0"}}}});
+    published.layers = "layer.";
+    published.tokenizer = UnigramOf(*source);
+    const std::string folder = FolderOf(name);
+    WritePublishedFolder(path, folder, published);
+    AddTwoPositions(folder);
+    WriteFileBytes(folder + "/tokenizer_config.json",
+                   R"({"bos_token": "<s>", "eos_token": "</s>", "sep_token":
+                       "</s>", "cls_token": "<s>", "pad_token": "<pad>",
+                       "unk_token": "<unk>", "mask_token": "<mask>"})");
+    if (name == std::string("bert-unigram")) {
+      std::filesystem::create_directories(folder + "/1_Pooling");
+      WriteFileBytes(folder + "/1_Pooling/config.json",
+                     R"({"pooling_mode_cls_token": true})");
+    }
+    const auto report = ConvertFolder(folder, folder + ".gguf", {});
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->warnings.empty()) << report->warnings[0];
+    const auto made = GgufFile::Open(folder + ".gguf");
+    ASSERT_TRUE(made.ok()) << made.status();
+    ExpectSameTensors(*made, *source);
+    ExpectSameKeys(*made, *source);
+    const size_t used = published.tokenizer["model"]["vocab"].size();
+    const auto tokens = *made->GetStrings("tokenizer.ggml.tokens");
+    const auto wanted = *source->GetStrings("tokenizer.ggml.tokens");
+    EXPECT_EQ(tokens.size(), wanted.size());
+    for (size_t i = 0; i < used; ++i) EXPECT_EQ(tokens[i], wanted[i]) << i;
+    EXPECT_EQ(*made->GetInts("tokenizer.ggml.token_type"),
+              *source->GetInts("tokenizer.ggml.token_type"));
+    for (const char* id :
+         {"bos", "eos", "unknown", "seperator", "padding", "cls"}) {
+      const std::string key = absl::StrCat("tokenizer.ggml.", id, "_token_id");
+      EXPECT_EQ(*made->GetUint(key), *source->GetUint(key)) << key;
+    }
+    for (const char* flag : {"bos", "eos", "sep"}) {
+      EXPECT_TRUE(**made->OptionalBool(
+          absl::StrCat("tokenizer.ggml.add_", flag, "_token")))
+          << flag;
+    }
+  }
+}
+
 TEST(Golden, NomicBert) {
   ExpectEncoderComesBack("tests/data/golden/embeddings/nomic-bert.gguf",
                          Encoder("NomicBertModel",
@@ -664,6 +782,12 @@ TEST_F(ConvertTest, KeysThatNobodyObeysAreRefusedByName) {
       {"rope_scaling",
        {{"rope_type", "yarn"}, {"factor", 2.0}},
        "rope_scaling.original_max_position_embeddings"},
+      {"rope_scaling", "linear"},
+      {"rope_scaling", {2.0}},
+      {"rope_parameters", 2},
+      {"vocab_size", 319, "320, the rows of the embedding"},
+      {"bos_token_id", 320},
+      {"eos_token_id", "x"},
       {"quantization_config", {{"quant_method", "gptq"}}},
       {"attn_logit_softcapping", 30.0},
       {"residual_multiplier", 0.5},
@@ -676,6 +800,45 @@ TEST_F(ConvertTest, KeysThatNobodyObeysAreRefusedByName) {
                 HasSubstr(bad.named != nullptr ? bad.named
                                                : absl::StrCat(bad.key, " is ")))
         << bad.key << " " << bad.value;
+  }
+}
+
+// What no table knows, the model's own builder does: the file is opened as a
+// model before it takes its place.
+TEST_F(ConvertTest, ModelsThatCouldNotRunAreNotWritten) {
+  const auto refused = [&](const std::string& why) {
+    std::filesystem::remove(folder_ + ".gguf");
+    const std::string message = Message();
+    EXPECT_THAT(message, HasSubstr(why));
+    EXPECT_THAT(message, HasSubstr(folder_));
+    EXPECT_THAT(message, Not(HasSubstr(".tmp.")));
+    EXPECT_FALSE(std::filesystem::exists(folder_ + ".gguf"));
+  };
+  const json kGood = config_;
+  config_["head_dim"] = 24;
+  refused("attn_q.weight");
+  config_ = kGood;
+  config_["num_key_value_heads"] = 3;
+  refused("head");
+  config_ = kGood;
+  const auto folder = SafetensorsFolder::Open(folder_);
+  ASSERT_TRUE(folder.ok());
+  for (const std::string& missing :
+       {std::string("model.norm.weight"),
+        std::string("model.layers.1.input_layernorm.weight"),
+        std::string("model.layers.0.mlp.down_proj.weight")}) {
+    std::vector<TestTensor> rest;
+    for (const SafetensorsTensor& tensor : folder->tensors()) {
+      if (tensor.name == missing) continue;
+      rest.push_back({tensor.name, tensor.type, tensor.shape,
+                      std::string(tensor.data.begin(), tensor.data.end())});
+    }
+    ASSERT_EQ(rest.size() + 1, folder->tensors().size()) << missing;
+    const std::string other = folder_ + "/other.safetensors";
+    WriteFileBytes(other, SafetensorsBytes(rest));
+    // The old file stays mapped.
+    std::filesystem::rename(other, folder_ + "/model.safetensors");
+    refused("cannot run");
   }
 }
 

@@ -1,14 +1,19 @@
 // tokenizer.json of every kind, and what its text tells of the pre-tokeniser.
 #include "loaders/convert/vocabulary_keys.h"
 
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <map>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "loaders/convert/pretokenizer_name.h"
+#include "loaders/convert/sentencepiece_model.pb.h"
 #include "loaders/vocabulary.h"
 #include "tests/loaders/convert/published_folder.h"
 #include "tests/loaders/gguf_test_util.h"
@@ -160,8 +165,9 @@ class VocabularyKeysTest : public testing::Test {
     return (*tokenizer)->Encode(text, {}).value();
   }
 
-  VocabularySource source_{json::object(), "", json::object(), json::object(),
-                           ""};
+  VocabularySource source_{
+      json::object(),           "", json::object(), json::object(), "",
+      "generation_config.json", {}};
   json config_ = json::object();
   std::string pre_;
   std::vector<std::string> warnings_;
@@ -379,6 +385,103 @@ TEST_F(VocabularyKeysTest, UnigramKeepsItsScores) {
   EXPECT_THAT(Message(6), HasSubstr("piece 3"));
 }
 
+// Of older folders: the pieces have their scores.
+class SentencePieceFolder : public VocabularyKeysTest {
+ protected:
+  SentencePieceFolder()
+      : folder_(testing::TempDir() + "/" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    const auto add = [this](
+                         const std::string& text, float score,
+                         sentencepiece::ModelProto::SentencePiece::Type type) {
+      auto* piece = model_.add_pieces();
+      piece->set_piece(text);
+      piece->set_score(score);
+      piece->set_type(type);
+    };
+    using Piece = sentencepiece::ModelProto::SentencePiece;
+    add("<unk>", 0, Piece::UNKNOWN);
+    add("<s>", 0, Piece::CONTROL);
+    add("</s>", 0, Piece::CONTROL);
+    for (int byte = 0; byte < 256; ++byte) {
+      add(absl::StrFormat("<0x%02X>", byte), 0, Piece::BYTE);
+    }
+    add(kSpace, -3, Piece::NORMAL);                     // 259
+    add("a", -4, Piece::NORMAL);                        // 260
+    add("b", -5, Piece::NORMAL);                        // 261
+    add("ab", -1, Piece::NORMAL);                       // 262
+    add(absl::StrCat(kSpace, "a"), -2, Piece::NORMAL);  // 263
+    model_.mutable_trainer_spec()->set_model_type(
+        sentencepiece::TrainerSpec::BPE);
+    model_.mutable_normalizer_spec()->set_remove_extra_whitespaces(false);
+  }
+
+  absl::Status Read() {
+    Write("tokenizer.model", model_.SerializeAsString());
+    auto source = VocabularySource::Read(folder_);
+    if (source.ok()) source_ = *std::move(source);
+    return source.status();
+  }
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
+  }
+
+  const std::string folder_;
+  sentencepiece::ModelProto model_;
+};
+
+TEST_F(SentencePieceFolder, KeepsPiecesAndScores) {
+  Write("added_tokens.json", R"({"<|user|>": 264, "<more>": 265})");
+  Write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "eos_token": "</s>", "added_tokens_decoder":
+            {"0": {"content": "<unk>", "special": true},
+             "265": {"content": "<more>", "special": false}}})");
+  ASSERT_TRUE(Read().ok()) << Read();
+  const auto made = Convert(267);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->model(), "llama");
+  EXPECT_EQ(made->types(0), Vocabulary::UNKNOWN);
+  EXPECT_EQ(made->types(1), Vocabulary::CONTROL);
+  EXPECT_EQ(made->types(3), Vocabulary::BYTE);
+  EXPECT_EQ(made->types(264), Vocabulary::CONTROL);
+  EXPECT_EQ(made->types(265), Vocabulary::USER_DEFINED);
+  EXPECT_EQ(made->types(266), Vocabulary::UNUSED);
+  EXPECT_EQ(made->scores(262), -1);
+  EXPECT_EQ(made->bos(), 1);
+  EXPECT_EQ(made->eos(), 2);
+  EXPECT_TRUE(made->add_bos());
+  // "ab" is worth more than a space with an "a".
+  EXPECT_THAT(Encode(*made, "ab"), ElementsAre(1, 259, 262));
+  EXPECT_THAT(Encode(*made, "a<more>\xc3\xa9"),
+              ElementsAre(1, 263, 265, 259, 3 + 0xc3, 3 + 0xa9));
+}
+
+TEST_F(SentencePieceFolder, WhatNoReaderDoesIsRefused) {
+  const auto refused = [&](const char* why) {
+    const absl::Status status = Read();
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("tokenizer.model"));
+  };
+  model_.mutable_trainer_spec()->set_model_type(
+      sentencepiece::TrainerSpec::UNIGRAM);
+  refused("not BPE");
+  model_.mutable_trainer_spec()->set_model_type(
+      sentencepiece::TrainerSpec::BPE);
+  model_.mutable_normalizer_spec()->set_precompiled_charsmap("x");
+  refused("normaliser");
+  model_.mutable_normalizer_spec()->clear_precompiled_charsmap();
+  model_.mutable_pieces(261)->set_score(
+      std::numeric_limits<float>::quiet_NaN());
+  refused("piece 261");
+  model_.mutable_pieces(261)->set_score(0);
+  model_.mutable_pieces(261)->set_piece("\xff");
+  refused("piece 261");
+  model_.clear_pieces();
+  refused("no SentencePiece model");
+}
+
 TEST_F(VocabularyKeysTest, ChatTemplatesComeInThreeForms) {
   source_.tokenizer = SmallByteLevel();
   source_.tokenizer_config = {{"chat_template", "one"}};
@@ -392,6 +495,28 @@ TEST_F(VocabularyKeysTest, ChatTemplatesComeInThreeForms) {
   source_.chat_template.clear();
   source_.tokenizer_config["chat_template"] = {{{"name", "a\nb"}}};
   EXPECT_THAT(Message(9), HasSubstr("chat templates"));
+}
+
+// Models that end at no token never stop.
+TEST_F(VocabularyKeysTest, EndsOfTextsThatAreNoTokensAreRefused) {
+  source_.tokenizer = SmallByteLevel();
+  source_.tokenizer_config = {{"bos_token", "!"}, {"eos_token", "!"}};
+  for (const json& bad :
+       {json(-1), json(9), json("!"), json(1.5), json({1, 9}), json(true)}) {
+    for (const char* key : {"bos_token_id", "eos_token_id"}) {
+      config_ = {{key, bad}};
+      EXPECT_THAT(Message(9), HasSubstr(absl::StrCat("config.json: ", key)));
+      config_ = json::object();
+      source_.generation_config = {{key, bad}};
+      EXPECT_THAT(Message(9),
+                  HasSubstr(absl::StrCat("generation_config.json: ", key)));
+      source_.generation_config = json::object();
+    }
+  }
+  config_ = {{"bos_token_id", nullptr},
+             {"eos_token_id", {1, 2}},
+             {"pad_token_id", -1}};
+  EXPECT_TRUE(Convert(9).ok());
 }
 
 TEST_F(VocabularyKeysTest, DamagedTokenizersAreRefused) {

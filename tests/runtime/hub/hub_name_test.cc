@@ -52,6 +52,29 @@ TEST(HubName, IsARepositoryAndATypeOrFile) {
   }
 }
 
+TEST(HubName, IsInAddressesOfTheHub) {
+  const auto of = [](absl::string_view url) {
+    const auto name = ParseHubUrl(url, "https://hub.example/x/");
+    return name ? name->ToString() : "";
+  };
+  EXPECT_EQ(of("https://hub.example/x/a/b"), "a/b");
+  EXPECT_EQ(of("https://hub.example/x/a/b/"), "a/b");
+  EXPECT_EQ(of("https://hub.example/x/a/b:Q8_0"), "a/b:Q8_0");
+  EXPECT_EQ(of("https://hub.example/x/a/b/tree/main?not=1#this"), "a/b");
+  EXPECT_EQ(of("https://hub.example/x/a/b/resolve/main/c/d.gguf?download=true"),
+            "a/b:c/d.gguf");
+  EXPECT_EQ(of("https://hub.example/x/a/b/blob/main/d.gguf"), "a/b:d.gguf");
+  for (const char* other :
+       {"https://hub.example/x/a", "https://hub.example/a/b",
+        "https://hub.example.org/x/a/b", "http://hub.example/x/a/b",
+        "https://hub.example/x/a/b/resolve/main",
+        "https://hub.example/x/a/b/resolve/main/../d.gguf",
+        "https://hub.example/x/a/b/resolve/1234/d.gguf",
+        "https://hub.example/x/a/b/discussions/1", "a/b", ""}) {
+    EXPECT_EQ(of(other), "") << other;
+  }
+}
+
 TEST(HubName, PlainPaths) {
   for (const char* path : {"a", "a.gguf", "a/b c.gguf", "Q8_0/x-1.gguf"}) {
     EXPECT_TRUE(IsPlainPath(path)) << path;

@@ -78,6 +78,13 @@ const CASES = [
   ['addresses in a text', '(see https://x.org/a_(b)), **https://x.org/c**.',
     '<p>(see <a href="https://x.org/a_(b)">https://x.org/a_(b)</a>), ' +
     '<a href="https://x.org/c"><strong>https://x.org/c</strong></a>.</p>'],
+  ['an address is the text of a link',
+    '[https://x.org](https://x.org) [see https://x.org/a](https://y.org/) ' +
+    '[**https://x.org/b**](https://x.org/b) [https://x.org/c]',
+    '<p><a href="https://x.org/">https://x.org</a> ' +
+    '<a href="https://y.org/">see https://x.org/a</a> ' +
+    '<a href="https://x.org/b"><strong>https://x.org/b</strong></a> ' +
+    '[<a href="https://x.org/c">https://x.org/c</a>]</p>'],
   ['no links within links', '[a [b](http://x.org/) c](http://y.org/)',
     '<p>[a <a href="http://x.org/">b</a> c](' +
     '<a href="http://y.org/">http://y.org/</a>)</p>'],

@@ -551,6 +551,48 @@ TEST(AnswerReader, CutCallsArePartialCalls) {
   EXPECT_EQ(answer.content, "");
 }
 
+// Its name is known before the model has written it.
+TEST(AnswerReader, AForcedCallIsOneHoweverEarlyItIsCut) {
+  for (const Written& written : AllForms()) {
+    const AnswerForms forms = NamedForms(written.form);
+    const std::string text = written.text;
+    // As the grammar has it: nothing before the call.
+    const std::string before = "Let me look.";
+    const size_t look = text.find(before);
+    size_t begin = look == std::string::npos
+                       ? 0
+                       : text.find_first_not_of(" \n", look + before.size());
+    const std::string end = "<|end|>";  // of harmony's content
+    if (text.compare(begin, end.size(), end) == 0) begin += end.size();
+    ReaderOptions options = Options();
+    options.forced_tool = "weather";
+    const size_t name = text.find("weather");
+    for (size_t size = 1; begin + size < name + 7; ++size) {
+      AnswerReader reader(forms, options);
+      Answer answer;
+      for (const AnswerEvent& event : reader.Push(text.substr(begin, size))) {
+        answer.Add(event);
+      }
+      for (const AnswerEvent& event : reader.Finish(/*cut=*/true)) {
+        answer.Add(event);
+      }
+      ASSERT_EQ(answer.calls.size(), 1u)
+          << written.form << ": " << text.substr(begin, size);
+      EXPECT_EQ(answer.calls[0].name, "weather");
+      EXPECT_EQ(answer.calls[0].arguments, "");
+      EXPECT_FALSE(answer.calls[0].whole);
+      EXPECT_EQ(answer.content, "")
+          << written.form << ": " << text.substr(begin, size);
+    }
+  }
+  ReaderOptions options = Options();
+  options.forced_tool = "weather";
+  options.prompt = "<think>";
+  const Answer thinking = Read(NamedForms("hermes"), "Hm", options, true);
+  EXPECT_EQ(thinking.reasoning, "Hm");
+  EXPECT_TRUE(thinking.calls.empty());
+}
+
 TEST(AnswerReader, ArgumentsComeInParts) {
   for (const Written& written : AllForms()) {
     AnswerReader reader(NamedForms(written.form), Options());
