@@ -20,7 +20,8 @@
 
 namespace weft {
 
-class Kernel;  // ops/kernels/kernel_table.h
+class ExpertStream;  // expert_stream.h
+class Kernel;        // ops/kernels/kernel_table.h
 
 // One step: rows of tokens, of one sequence or of several mixed. All spans but
 // `output_rows` have one entry per token.
@@ -76,11 +77,14 @@ class Executor {
   // `plan`, `threads` and `cache` must outlive the executor; weights must have
   // been made. The cache has a state for each of the plan's, from number
   // `first_state` on; it may be null when there is none. `rewind_rows`: for
-  // Truncate; above 0 the cache has marks. Errors: no memory; an output that no
-  // node makes; more rows to go back than the plan takes in a step.
+  // Truncate; above 0 the cache has marks. `experts`: of the plan's streamed
+  // experts, null where there are none; must outlive the executor, too. Errors:
+  // no memory; an output that no node makes; more rows to go back than the plan
+  // takes in a step.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
-      bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0);
+      bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0,
+      ExpertStream* experts = nullptr);
   ~Executor();
 
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -95,7 +99,8 @@ class Executor {
   // follow on, scales that are too few or not finite; then nothing has run. The
   // first step that reads a weight compares its checksum, if the plan has one:
   // an error then ends the step in its middle, and every later one that reads
-  // the weight. Not thread-safe.
+  // the weight. So does an error of reading experts, which the next step may be
+  // without. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
   // Of plans with a next-token block: what the last such step made of each of
@@ -130,13 +135,14 @@ class Executor {
   struct Bucket;
 
   Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
-           KvCache* cache, int first_state);
+           KvCache* cache, int first_state, ExpertStream* experts);
   absl::Status CollectPorts(const Graph& graph);
   void NameBatchInputs();
   absl::Status Prepare(const Graph& graph, Bucket* bucket);
   Bucket& BucketFor(int64_t rows) const;
   void RunKernel(const Kernel& kernel, const KernelCall& call,
                  NodeObserver* observer);
+  absl::Status RunStreamed(const Kernel& kernel, KernelCall call, int weight);
   void RunUpdates(int32_t slot, int64_t rows);
   absl::Status Check(const Batch& batch) const;
   // Of the states by sequence: that rows follow on, and how far they came.
@@ -148,6 +154,7 @@ class Executor {
   ThreadPool* threads_;
   KvCache* cache_;
   const int first_state_;
+  ExpertStream* const experts_;
   Arena arena_;
   Arena scratch_;
   int64_t thread_scratch_bytes_ = 0;
