@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/direct_file.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 struct Flags {
   std::string model;
   bool hash = false, check = false, kernels = false, json = false;
+  double disk_gbps = 0;
   CompileFlags compile;
 };
 
@@ -123,6 +125,29 @@ Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
   return tensors;
 }
 
+// Of streamed experts, by the rate that was given or is measured with reads as
+// they will be.
+absl::StatusOr<Json> Streaming(const Flags& flags, const Plan& plan) {
+  double rate = flags.disk_gbps * 1e9;
+  if (rate == 0 && !plan.streamed.empty()) {
+    int64_t piece = 0;
+    for (const ExpertGroup& group : plan.streamed) {
+      for (const ExpertGroup::Weight& weight : group.weights) {
+        piece = std::max(piece, weight.expert_bytes);
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped,
+                          MappedFile::Open(flags.model));
+    WEFT_ASSIGN_OR_RETURN(
+        const DirectFile file,
+        DirectFile::Open(mapped->DescriptorPath(), flags.model));
+    WEFT_ASSIGN_OR_RETURN(
+        rate, file.MeasureRate(static_cast<int64_t>(mapped->bytes().size()),
+                               piece, ExpertStream::kReaders));
+  }
+  return StreamingJson(plan, rate);
+}
+
 // A file without tensors: a vocabulary alone.
 ModelInfo VocabularyInfo(const GgufFile& file) {
   const auto text = [&](const char* key) {
@@ -173,6 +198,13 @@ void Print(const Json& result, const GgufFile* file) {
     }
   }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
+  if (result.contains("cluster") && !result["cluster"]["streaming"].is_null()) {
+    std::cout
+        << "\nexperts that are streamed, if all are chosen equally often\n";
+    for (const auto& [key, value] : result["cluster"]["streaming"].items()) {
+      PrintValue(key, value);
+    }
+  }
 }
 
 absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
@@ -190,13 +222,19 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   std::optional<GgufFile> file;
   ModelInfo model;
-  Json plan_json, memory_json;
+  Json plan_json, memory_json, streaming_json;
   options.model.reads_weights = false;
-  if (IsPlanFile(flags.model)) {
-    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(flags.model, options.model));
+  const auto look_at = [&](Plan& plan) -> absl::Status {
+    WEFT_RETURN_IF_ERROR(Engine::KeepToBudget(flags.model, options, &plan));
     model = plan.model;
     plan_json = PlanJson(plan, threads, flags.kernels);
     memory_json = MemoryJson(plan, threads);
+    WEFT_ASSIGN_OR_RETURN(streaming_json, Streaming(flags, plan));
+    return absl::OkStatus();
+  };
+  if (IsPlanFile(flags.model)) {
+    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(flags.model, options.model));
+    WEFT_RETURN_IF_ERROR(look_at(plan));
   } else {
     WEFT_ASSIGN_OR_RETURN(GgufFile opened, OpenModel(flags.model));
     file = std::move(opened);
@@ -205,9 +243,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       model = VocabularyInfo(*file);
     } else {
       WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(*file, options.model));
-      model = plan.model;
-      plan_json = PlanJson(plan, threads, flags.kernels);
-      memory_json = MemoryJson(plan, threads);
+      WEFT_RETURN_IF_ERROR(look_at(plan));
     }
   }
   Json result;
@@ -220,6 +256,9 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   result["bits_per_weight"] = BitsJson(model);
   result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
+  if (flags.compile.memory_budget > 0) {
+    result["cluster"]["streaming"] = std::move(streaming_json);
+  }
   if (flags.json) {
     PrintJson(result);
   } else {
@@ -244,8 +283,15 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
                     "compare the checksums of all weights of a plan first");
   command->add_flag("--kernels", flags->kernels,
                     "the kernel of each kind of node, and why not another");
+  command
+      ->add_option("--disk-gbps", flags->disk_gbps,
+                   "what the disk reads, in gigabytes per second, for the "
+                   "speeds of --memory-budget (default: measured on MODEL, for "
+                   "a second)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Inspect(*flags, common); };
   });
