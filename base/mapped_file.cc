@@ -62,6 +62,14 @@ std::shared_ptr<const MappedFile> MappedFile::FromStatic(
       new MappedFile(bytes, std::move(name)));
 }
 
+std::string MappedFile::DescriptorPath() const {
+  return file_ < 0 ? "" : absl::StrCat("/proc/self/fd/", file_);
+}
+
+void MappedFile::LeavePageCache() const {
+  if (file_ >= 0) posix_fadvise(file_, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 absl::Status MappedFile::CheckUnchanged() const {
   if (file_ < 0) return absl::OkStatus();
   struct stat info;

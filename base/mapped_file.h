@@ -33,6 +33,13 @@ class MappedFile {
   absl::Span<const uint8_t> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
+  // This very file, for whoever opens it another way, also when another has its
+  // name by now; as long as this lives. Empty where nothing is mapped.
+  std::string DescriptorPath() const;
+  // Drops what the page cache has of it beside pages that are mapped: an
+  // advice.
+  void LeavePageCache() const;
+
   // An error, in one line, if the file was written to since it was opened (by
   // its size and time of modification): the bytes may be others by now. A file
   // that was replaced, as careful programs do, is another file.

@@ -262,12 +262,15 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
   auto bench = std::make_unique<Bench>(engine.get(), flags);
   const Progress progress = MakeProgress(common, "measuring");
   std::vector<double> prefill, decode;
+  const ExpertStream* const experts = engine->expert_stream();
+  ExpertStream::Stats read_before;
   const int64_t all = plan.model.generates() ? 2 * runs : runs;
   for (int64_t run = 0; run < all; ++run) {
     if (progress) progress(static_cast<double>(run) / all);
     if (run == runs) {
       WEFT_RETURN_IF_ERROR(bench->FillContexts());
     }
+    if (run == runs + 1 && experts != nullptr) read_before = experts->stats();
     WEFT_ASSIGN_OR_RETURN(double rate,
                           run < runs ? bench->Prefill() : bench->Decode());
     if (run % runs > 0) (run < runs ? prefill : decode).push_back(rate);
@@ -291,6 +294,19 @@ absl::StatusOr<int> RunBench(const Flags& flags, const CommonFlags& common) {
                {"repeat", flags.repeat},
                {"allocations_per_decode_step",
                 static_cast<double>(bench->allocations()) / flags.generate}};
+  if (experts != nullptr && plan.model.generates()) {
+    const ExpertStream::Stats read = experts->stats();
+    const double tokens =
+        static_cast<double>(flags.repeat * flags.generate * flags.batch);
+    // Of decoding, the runs that count.
+    json["experts"] = {
+        {"bytes_read_per_token",
+         static_cast<double>(read.bytes - read_before.bytes) / tokens},
+        {"found_share",
+         static_cast<double>(read.found - read_before.found) /
+             std::max(1.0,
+                      static_cast<double>(read.chosen - read_before.chosen))}};
+  }
   if (flags.limits) {
     WEFT_RETURN_IF_ERROR(
         AddLimits(*engine, flags, flags.compile, common, &json));
@@ -335,6 +351,7 @@ void AddBench(CLI::App& app, const CommonFlags& common, Action* action) {
                     "that is reached");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return RunBench(*flags, common); };
   });

@@ -137,6 +137,7 @@ void AddChat(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->sampling.AddTo(*command);
   flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, message, &common, action] {
     flags->has_message = message->count() > 0;

@@ -117,6 +117,7 @@ absl::StatusOr<Json> ClusterJson(const GgufFile& file,
     row["fits"] = fits;
     row["gathers"] = largest.gathers;
     row["bytes_received_per_token"] = largest.received_bytes_per_row;
+    row["seconds_per_step"] = decode;
     row["decode_tokens_per_second"] = 1 / decode;
     row["prompt_tokens_per_second"] = 1 / prompt;
     rows.push_back(std::move(row));

@@ -158,6 +158,17 @@ void CompileFlags::AddPlanCacheTo(CLI::App& command) {
       ->group("Compilation");
 }
 
+void CompileFlags::AddMemoryBudgetTo(CLI::App& command) {
+  command
+      .add_option("--memory-budget", memory_budget,
+                  "most memory to take, as in 4GB: where the plan takes more, "
+                  "experts stay in the plan file (weft compile) and are read "
+                  "when tokens choose them; the same bits (default: as much as "
+                  "the plan takes)")
+      ->transform(CLI::AsSizeValue(false))
+      ->group("Compilation");
+}
+
 absl::Status CompileFlags::CheckModel(const std::string& model) const {
   for (const CLI::Option* option : compile_time) {
     if (option->count() == 0 || !IsPlanFile(model)) continue;
@@ -175,6 +186,12 @@ absl::StatusOr<EngineOptions> CompileFlags::ToOptions(
   options.threads = common.threads;
   options.huge_pages = huge_pages;
   options.copy_model = copy_model;
+  options.memory_budget = memory_budget;
+  if (copy_model && memory_budget > 0) {
+    return UsageError(
+        "--copy-model: does not go with --memory-budget, with which experts "
+        "may stay in the file");
+  }
   options.model.pre = pre;
   options.force = force;
   if (!common.quiet) {

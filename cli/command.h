@@ -61,11 +61,14 @@ struct CompileFlags {
   std::vector<const CLI::Option*> compile_time;  // what a plan file fixes
   // Plans of models that were pulled are kept (kept_plans.h).
   bool keep_plans = false;
+  // For commands that run or look at models larger than memory.
+  int64_t memory_budget = 0;
 
   void AddTo(CLI::App& command);
   // For commands that are started again and again: --no-plan-cache, and plans
   // are kept otherwise.
   void AddPlanCacheTo(CLI::App& command);
+  void AddMemoryBudgetTo(CLI::App& command);
   // A plan file keeps the options that it was compiled with: flags that would
   // change them are a usage error.
   absl::Status CheckModel(const std::string& model) const;

@@ -20,6 +20,7 @@ struct Flags {
   bool merge_lora = false;
   bool next_token_block = false;
   int64_t shards = 1;
+  std::string shard_plan = "auto";
   CompileFlags compile;
 };
 
@@ -71,6 +72,12 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         "--weights reference: the plan would not hold the adapters: leave out "
         "--lora or choose packed");
   }
+  if (flags.shard_plan != "auto" && flags.shard_plan != "tensor") {
+    return UsageError(absl::StrCat(
+        "--shard-plan: ", flags.shard_plan,
+        ": there is tensor (each rank has columns of every block), which auto "
+        "takes"));
+  }
   if (flags.shards > 1 && flags.next_token_block) {
     return UsageError(
         "--next-token-block: does not go with --shards: leave one out");
@@ -97,7 +104,7 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
     std::string output = flags.output;
     if (flags.shards > 1) {
       options.model.compile.shard = {rank, flags.shards};
-      output = PathOfRank(flags.output, rank, flags.shards);
+      output = PathOfRank(flags.output, rank);
       std::cout << (rank > 0 ? "\n" : "") << output << "\n";
     }
     WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(file, options.model));
@@ -141,8 +148,13 @@ void AddCompile(CLI::App& app, const CommonFlags& common, Action* action) {
       ->add_option("--shards", flags->shards,
                    "plans for so many ranks, which run the model together "
                    "(mpirun -n N weft run FILE): of -o model.weft, "
-                   "model-00001-of-0000N.weft and so on")
+                   "model.0.weft and so on")
       ->check(CLI::Range(int64_t{1}, kMostRanksOfPlan));
+  command
+      ->add_option("--shard-plan", flags->shard_plan,
+                   "how: tensor, each rank has columns of every block; or "
+                   "auto, which takes that")
+      ->capture_default_str();
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Compile(*flags, common); };

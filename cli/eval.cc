@@ -339,6 +339,7 @@ void AddEval(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->texts.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   command->callback([flags, text, &common, action] {
     flags->has_text = text->count() > 0;
     *action = [flags, &common] { return Eval(*flags, common); };

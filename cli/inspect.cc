@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/direct_file.h"
 #include "base/status.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
@@ -33,6 +34,7 @@ struct Flags {
   int64_t shards = 1;
   double link_gbps = 10, link_us = 50;
   std::string cluster;
+  double disk_gbps = 0;
   CompileFlags compile;
 };
 
@@ -129,6 +131,29 @@ Json TensorsJson(const ModelInfo& model, const GgufFile* hashed) {
   return tensors;
 }
 
+// Of streamed experts, by the rate that was given or is measured with reads as
+// they will be.
+absl::StatusOr<Json> Streaming(const Flags& flags, const Plan& plan) {
+  double rate = flags.disk_gbps * 1e9;
+  if (rate == 0 && !plan.streamed.empty()) {
+    int64_t piece = 0;
+    for (const ExpertGroup& group : plan.streamed) {
+      for (const ExpertGroup::Weight& weight : group.weights) {
+        piece = std::max(piece, weight.expert_bytes);
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> mapped,
+                          MappedFile::Open(flags.model));
+    WEFT_ASSIGN_OR_RETURN(
+        const DirectFile file,
+        DirectFile::Open(mapped->DescriptorPath(), flags.model));
+    WEFT_ASSIGN_OR_RETURN(
+        rate, file.MeasureRate(static_cast<int64_t>(mapped->bytes().size()),
+                               piece, ExpertStream::kReaders));
+  }
+  return StreamingJson(plan, rate);
+}
+
 // A file without tensors: a vocabulary alone.
 ModelInfo VocabularyInfo(const GgufFile& file) {
   const auto text = [&](const char* key) {
@@ -179,7 +204,16 @@ void Print(const Json& result, const GgufFile* file) {
     }
   }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
-  if (result.contains("ranks")) PrintCluster(result["ranks"]);
+  if (result["cluster"].contains("ranks")) {
+    PrintCluster(result["cluster"]["ranks"]);
+  };
+  if (!result["cluster"]["streaming"].is_null()) {
+    std::cout
+        << "\nexperts that are streamed, if all are chosen equally often\n";
+    for (const auto& [key, value] : cluster["streaming"].items()) {
+      PrintValue(key, value);
+    }
+  }
 }
 
 // The ranks that flags ask for: this machine's limits for each of --shards, or
@@ -216,13 +250,19 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   const int threads = options.threads > 0 ? options.threads : DefaultThreads();
   std::optional<GgufFile> file;
   ModelInfo model;
-  Json plan_json, memory_json;
+  Json plan_json, memory_json, streaming_json;
   options.model.reads_weights = false;
-  if (IsPlanFile(flags.model)) {
-    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(flags.model, options.model));
+  const auto look_at = [&](Plan& plan) -> absl::Status {
+    WEFT_RETURN_IF_ERROR(Engine::KeepToBudget(flags.model, options, &plan));
     model = plan.model;
     plan_json = PlanJson(plan, threads, flags.kernels);
     memory_json = MemoryJson(plan, threads);
+    WEFT_ASSIGN_OR_RETURN(streaming_json, Streaming(flags, plan));
+    return absl::OkStatus();
+  };
+  if (IsPlanFile(flags.model)) {
+    WEFT_ASSIGN_OR_RETURN(Plan plan, LoadPlan(flags.model, options.model));
+    WEFT_RETURN_IF_ERROR(look_at(plan));
   } else {
     WEFT_ASSIGN_OR_RETURN(GgufFile opened, OpenModel(flags.model));
     file = std::move(opened);
@@ -231,9 +271,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
       model = VocabularyInfo(*file);
     } else {
       WEFT_ASSIGN_OR_RETURN(Plan plan, CompileModel(*file, options.model));
-      model = plan.model;
-      plan_json = PlanJson(plan, threads, flags.kernels);
-      memory_json = MemoryJson(plan, threads);
+      WEFT_RETURN_IF_ERROR(look_at(plan));
     }
   }
   Json ranks;
@@ -257,7 +295,10 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
   result["bits_per_weight"] = BitsJson(model);
   result["memory"] = std::move(memory_json);
   result["plan"] = std::move(plan_json);
-  if (!ranks.is_null()) result["ranks"] = std::move(ranks);
+  if (!ranks.is_null()) result["cluster"]["ranks"] = std::move(ranks);
+  if (flags.compile.memory_budget > 0) {
+    result["cluster"]["streaming"] = std::move(streaming_json);
+  }
   if (flags.json) {
     PrintJson(result);
   } else {
@@ -300,8 +341,15 @@ void AddInspect(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_option("--cluster", flags->cluster,
                       "a JSON file of machines and their link: what 1, 2, 4 "
                       "... of them need, and how fast they are at most");
+  command
+      ->add_option("--disk-gbps", flags->disk_gbps,
+                   "what the disk reads, in gigabytes per second, for the "
+                   "speeds of --memory-budget (default: measured on MODEL, for "
+                   "a second)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Inspect(*flags, common); };
   });

@@ -194,6 +194,7 @@ void AddPerplexity(CLI::App& app, const CommonFlags& common, Action* action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->text.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   command->callback([flags, &common, action] {
     *action = [flags, &common] { return Perplexity(*flags, common); };
   });

@@ -12,6 +12,7 @@
 #include "ops/op_table.h"
 #include "runtime/plan/kernel_uses.h"
 #include "runtime/plan/large_tables.h"
+#include "runtime/plan/streamed_experts.h"
 #include "text/printable.h"
 
 namespace weft {
@@ -171,17 +172,43 @@ Json PlanJson(const Plan& plan, int threads, bool kernels) {
 
 Json MemoryJson(const Plan& plan, int threads) {
   const PlanMemory memory = MemoryOf(plan, 1, 1);
-  return {{"weights", memory.weights},
-          {"arena", memory.arena},
-          {"kv_cache", memory.kv},
-          {"states", memory.slots},
-          {"scratch",
-           (memory.thread_scratch + memory.next_token_scratch) * threads},
-          {"tokenizer", memory.tokenizer},
-          // One sequence, so tokens are chosen one at a time.
-          {"other", memory.program + memory.logits + memory.batching +
-                        memory.choosing + memory.next_token_block},
-          {"total", memory.peak(threads)}};
+  Json json = {{"weights", memory.weights},
+               {"arena", memory.arena},
+               {"kv_cache", memory.kv},
+               {"states", memory.slots},
+               {"scratch",
+                (memory.thread_scratch + memory.next_token_scratch) * threads},
+               {"tokenizer", memory.tokenizer},
+               // One sequence, so tokens are chosen one at a time.
+               {"other", memory.program + memory.logits + memory.batching +
+                             memory.choosing + memory.next_token_block},
+               {"total", memory.peak(threads)}};
+  if (memory.experts > 0) json["experts"] = memory.experts;
+  return json;
+}
+
+Json StreamingJson(const Plan& plan, double disk_bytes_per_second) {
+  if (plan.streamed.empty()) return nullptr;
+  int64_t slots = 0, experts = 0, bytes = 0;
+  for (const ExpertGroup& group : plan.streamed) {
+    slots += group.slots;
+    experts += group.experts;
+    for (const ExpertGroup::Weight& weight : group.weights) {
+      bytes += group.experts * weight.expert_bytes;
+    }
+  }
+  const double of_token = ExpertBytesPerToken(plan.streamed);
+  const auto rate = [&](double per_second) {
+    return of_token > 0 ? Json(per_second / of_token) : Json(nullptr);
+  };
+  return {{"experts", experts},
+          {"experts_in_memory", slots},
+          {"expert_bytes", bytes},
+          {"bytes_in_memory", MemoryOf(plan, 1, 1).experts},
+          {"bytes_read_per_token", of_token},
+          {"bytes_read_per_full_step", ExpertBytesPerFullStep(plan.streamed)},
+          {"disk_bytes_per_second", disk_bytes_per_second},
+          {"tokens_per_second", rate(disk_bytes_per_second)}};
 }
 
 void PrintPlan(const Json& plan, const Json& memory) {

@@ -15,6 +15,11 @@ nlohmann::ordered_json PlanJson(const Plan& plan, int threads, bool kernels);
 // part: weights, arena, kv_cache, scratch, tokenizer, other, total.
 nlohmann::ordered_json MemoryJson(const Plan& plan, int threads);
 
+// What streaming its experts reads and how fast that can be, from a disk of
+// this rate; null where nothing is streamed.
+nlohmann::ordered_json StreamingJson(const Plan& plan,
+                                     double disk_bytes_per_second);
+
 // Both, for people.
 void PrintPlan(const nlohmann::ordered_json& plan,
                const nlohmann::ordered_json& memory);

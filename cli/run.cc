@@ -306,6 +306,7 @@ void AddRun(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->sampling.AddTo(*command);
   flags->speculation.AddTo(*command);
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, prompt, file, &common, action] {
     flags->has_prompt = prompt->count() > 0;

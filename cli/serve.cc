@@ -547,6 +547,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   flags->speculation.AddTo(*command);
   AddLimits(command, flags.get());
   flags->compile.AddTo(*command);
+  flags->compile.AddMemoryBudgetTo(*command);
   flags->compile.AddPlanCacheTo(*command);
   command->callback([flags, &common, action] {
     flags->scheduler.prefix_cache = !flags->no_prefix_cache;

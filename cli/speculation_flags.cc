@@ -52,6 +52,7 @@ absl::StatusOr<std::shared_ptr<Proposer>> SpeculationFlags::Make(
   }
   CompileFlags of_draft = compile;
   of_draft.lora.clear();  // they are the other model's
+  of_draft.memory_budget = 0;
   WEFT_ASSIGN_OR_RETURN(options.draft, of_draft.ToOptions(common));
   options.draft.progress = MakeProgress(common, "packing the draft's weights");
   return MakeProposer(engine, options);

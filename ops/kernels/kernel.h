@@ -55,6 +55,10 @@ struct KernelCall {
   uint8_t* scratch;
   // This thread's own, likewise.
   uint8_t* thread_scratch;
+  // For kernels that take experts apart (KernelEntry::takes_experts_apart):
+  // where the matrix of each expert lies; null for those that this call leaves
+  // out, whose results it does not write. A null table: all are in the weight.
+  const uint8_t* const* experts = nullptr;
 };
 
 // Kernels of one instruction set, one line each: an array of the file that is

@@ -79,6 +79,8 @@ class KernelEntry {
   virtual double tolerance() const { return 1e-4; }
   // Memory that all threads share during the node, within the graph's bounds.
   virtual int64_t ScratchBytes(const NodeView&) const { return 0; }
+  // Whether it reads each expert's matrix where KernelCall::experts says.
+  virtual bool takes_experts_apart() const { return false; }
   // Memory for each thread.
   virtual int64_t ThreadScratchBytes(const NodeView&) const { return 0; }
 

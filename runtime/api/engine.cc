@@ -22,6 +22,7 @@
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
 #include "runtime/plan/slot_updates.h"
+#include "runtime/plan/streamed_experts.h"
 
 namespace weft {
 namespace {
@@ -127,10 +128,14 @@ absl::Status TakeRank(EngineOptions* options, std::string* path) {
         "prompts are not kept in files with several ranks: leave out "
         "--cache-dir and --prompt-cache");
   }
+  if (options->memory_budget > 0) {
+    return absl::UnimplementedError(
+        "--memory-budget: not with several ranks: leave one out");
+  }
   const int64_t rank = options->communicator->rank();
   const int64_t ranks = options->communicator->ranks();
   options->model.compile.shard = {rank, ranks};
-  const std::string own = PathOfRank(*path, rank, ranks);
+  const std::string own = PathOfRank(*path, rank);
   std::error_code error;
   if (IsPlanFile(own)) {
     *path = own;
@@ -226,7 +231,18 @@ absl::StatusOr<int64_t> Engine::PeakBytes(const std::string& path,
 }
 
 int64_t Engine::PeakBytes(const Plan& plan, const EngineOptions& options) {
-  return PeakOf(plan, Resolved(plan, options));
+  const int64_t peak = PeakOf(plan, Resolved(plan, options));
+  return options.memory_budget > 0 ? std::min(peak, options.memory_budget)
+                                   : peak;
+}
+
+absl::Status Engine::KeepToBudget(const std::string& path,
+                                  const EngineOptions& options, Plan* plan) {
+  if (options.memory_budget == 0) return absl::OkStatus();
+  const EngineOptions resolved = Resolved(*plan, options);
+  return StreamWithin(
+      options.memory_budget, path.empty() ? kDefaultModelName : path,
+      [&] { return PeakOf(*plan, resolved); }, plan);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
@@ -266,11 +282,29 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
         ThreadPool::Create(ThreadsOf(options), options.affinity));
   }
 
+  WEFT_RETURN_IF_ERROR(KeepToBudget(path, options, &plan));
+  const bool streams = !plan.streamed.empty();
+  if (streams) {
+    WEFT_RETURN_IF_ERROR(CheckStreams(plan, path));
+    if (options.copy_model) {
+      return absl::InvalidArgumentError(
+          "invalid engine option: copy_model: does not go with a memory_budget "
+          "below what the plan takes, where experts stay in the file");
+    }
+  }
   WEFT_RETURN_IF_ERROR(CheckMemory(plan, options, path));
   WEFT_RETURN_IF_ERROR(MakeWeights(plan, *engine->threads_, options.huge_pages,
-                                   options.progress, options.copy_model));
+                                   options.progress,
+                                   options.copy_model || streams));
   engine->plan_ = std::make_shared<Plan>(std::move(plan));
-  if (options.huge_pages) AdviseWeights(*engine->plan_);
+  if (streams) {
+    engine->plan_->files.front()->LeavePageCache();
+    WEFT_ASSIGN_OR_RETURN(
+        engine->experts_,
+        ExpertStream::Create(*engine->plan_, options.huge_pages));
+  } else if (options.huge_pages) {
+    AdviseWeights(*engine->plan_);
+  }
 
   KvCacheShape shape;
   shape.states = StatesOf(*engine->plan_);
@@ -289,7 +323,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Load(
       Executor::Create(engine->plan_, engine->threads_.get(),
                        engine->cache_.get(), options.huge_pages,
                        options.rewind_rows, /*first_state=*/0,
-                       options.communicator.get()));
+                       options.communicator.get(), engine->experts_.get()));
   engine->executor_ = std::move(executor);
   if (options.communicator != nullptr) engine->JoinRanks(options);
   if (!engine->plan_->next_token_buckets.empty()) {

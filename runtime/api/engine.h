@@ -25,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/api/model.h"
+#include "runtime/execution/expert_stream.h"
 #include "runtime/execution/rank_steps.h"
 #include "runtime/execution/session.h"
 #include "runtime/ranks/communicator.h"
@@ -76,6 +77,10 @@ struct EngineOptions {
   // Weights that would stay in the mapped file are copied into memory, too: the
   // file may be written to then.
   bool copy_model = false;
+  // Most memory to take, where the plan takes more: then experts stay in the
+  // plan file and are read as they are needed (streamed_experts.h); the rest is
+  // copied into memory. 0: as the plan takes.
+  int64_t memory_budget = 0;
   // Puts texts into NFC, where the model's published tokeniser does so.
   bool normalize = true;
   // In place of the model's chat template; empty: that one.
@@ -106,6 +111,9 @@ class Engine {
   static absl::StatusOr<int64_t> PeakBytes(const std::string& path,
                                            const EngineOptions& options);
   static int64_t PeakBytes(const Plan& plan, const EngineOptions& options);
+  // Chooses what is streamed, for options.memory_budget (StreamWithin).
+  static absl::Status KeepToBudget(const std::string& path,
+                                   const EngineOptions& options, Plan* plan);
 
   // Of a rank above 0: does its part of all that is asked of rank 0's engine,
   // until that one is gone. None of the calls below meanwhile.
@@ -163,6 +171,8 @@ class Engine {
   // threads; null where it was not asked for.
   Executor* next_token_executor() const { return next_token_executor_.get(); }
   ThreadPool& thread_pool() { return *threads_; }
+  // Null where nothing is streamed.
+  const ExpertStream* expert_stream() const { return experts_.get(); }
   std::shared_ptr<ThreadPool> SharedThreads() const { return threads_; }
 
  private:
@@ -180,6 +190,7 @@ class Engine {
   std::unique_ptr<KvCache> cache_;
   std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<StepLeader> leader_;
+  std::unique_ptr<ExpertStream> experts_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Executor> next_token_executor_;
   int64_t guess_rows_ = 0;

@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "loaders/vocabulary.h"
@@ -350,11 +349,10 @@ absl::Status CheckPlanAndModel(const std::string& path) {
   return OpenReference(*plan.reference, path, /*reads_weights=*/true).status();
 }
 
-std::string PathOfRank(const std::string& path, int64_t rank, int64_t ranks) {
+std::string PathOfRank(const std::string& path, int64_t rank) {
   const std::filesystem::path whole(path);
-  return (whole.parent_path() /
-          absl::StrFormat("%s-%05d-of-%05d%s", whole.stem().string(), rank + 1,
-                          ranks, whole.extension().string()))
+  return (whole.parent_path() / absl::StrCat(whole.stem().string(), ".", rank,
+                                             whole.extension().string()))
       .string();
 }
 

@@ -62,8 +62,8 @@ absl::StatusOr<Plan> LoadPlan(const std::string& path,
                               const ModelOptions& options);
 
 // Of a plan that is compiled for several ranks, the file of one: model.weft
-// becomes model-00001-of-00002.weft, and so on.
-std::string PathOfRank(const std::string& path, int64_t rank, int64_t ranks);
+// becomes model.0.weft, and so on.
+std::string PathOfRank(const std::string& path, int64_t rank);
 
 // What compiles a plan's model again as it was compiled.
 ModelOptions OptionsOf(const Plan& plan);

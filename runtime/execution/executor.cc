@@ -11,11 +11,13 @@
 #include "graph/next_token_block.h"
 #include "graph/standard_inputs.h"
 #include "ops/collectives.h"
+#include "ops/experts.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
+#include "runtime/execution/expert_stream.h"
 #include "runtime/execution/rank_steps.h"
 #include "runtime/ranks/communicator.h"
 
@@ -65,6 +67,7 @@ struct Executor::Bucket {
     int operands;              // inputs and results
     int inputs;
     int slot_state = -1;  // the state by sequence that the node updates
+    int streamed = -1;    // the weight whose experts are streamed
     // Of an all_gather: what each rank gives for a row.
     std::vector<int64_t> gathered_row_bytes;
     bool for_rows = false;  // only what is made of output rows depends on it
@@ -86,11 +89,12 @@ struct Executor::Bucket {
 };
 
 Executor::Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
-                   KvCache* cache, int first_state)
+                   KvCache* cache, int first_state, ExpertStream* experts)
     : plan_(std::move(plan)),
       threads_(threads),
       cache_(cache),
       first_state_(first_state),
+      experts_(experts),
       guard_(*plan_) {}
 
 Executor::~Executor() = default;
@@ -98,10 +102,10 @@ Executor::~Executor() = default;
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
     bool huge_pages, int32_t rewind_rows, int first_state,
-    Communicator* communicator) {
+    Communicator* communicator, ExpertStream* experts) {
   const PlanMemory memory = MemoryOf(*plan, 1, 1);
   std::unique_ptr<Executor> executor(
-      new Executor(std::move(plan), threads, cache, first_state));
+      new Executor(std::move(plan), threads, cache, first_state, experts));
   executor->communicator_ = communicator;
   WEFT_ASSIGN_OR_RETURN(
       Arena arena, Arena::Create(memory.arena, "intermediates", huge_pages));
@@ -307,6 +311,9 @@ absl::Status Executor::Prepare(const Graph& graph, Bucket* bucket) {
       for (int rank = 0; rank < communicator_->ranks(); ++rank) {
         step.gathered_row_bytes.push_back(GatheredRowBytes(graph, node, rank));
       }
+    }
+    if (experts_ != nullptr && IsExpertMatmul(node)) {
+      step.streamed = experts_->Find(graph.value(node.inputs[1]).name);
     }
     if (node.scratch_offset >= 0) {
       step.call.scratch = arena_.data() + node.scratch_offset;
@@ -548,6 +555,21 @@ void Executor::RunKernel(const Kernel& kernel, const KernelCall& call,
   }
 }
 
+// Of the operands of such a node, the third has the ids of each row's experts.
+absl::Status Executor::RunStreamed(const Kernel& kernel, KernelCall call,
+                                   int weight) {
+  const Operand& ids = call.inputs[2];
+  const int64_t rows = call.inputs[0].rows;
+  return experts_->Run(
+      weight,
+      absl::MakeConstSpan(static_cast<const int32_t*>(ids.data),
+                          static_cast<size_t>(rows * ids.columns)),
+      rows, [&](const uint8_t* const* experts) {
+        call.experts = experts;
+        RunKernel(kernel, call, observer_);
+      });
+}
+
 absl::Status Executor::Run(const Step& step) {
   Bucket* const bucket = &BucketFor(std::max(step.tokens, step.rows));
   for (size_t i = 0; i < bucket->operands.size(); ++i) {
@@ -592,7 +614,11 @@ absl::Status Executor::Run(const Step& step) {
       WEFT_RETURN_IF_ERROR(communicator_->AllGather(
           node.call.inputs[0].data, gathered_bytes_, node.call.scratch));
     }
-    RunKernel(*node.kernel, node.call, observer_);
+    if (node.streamed >= 0) {
+      WEFT_RETURN_IF_ERROR(RunStreamed(*node.kernel, node.call, node.streamed));
+    } else {
+      RunKernel(*node.kernel, node.call, observer_);
+    }
     if (observer_ != nullptr) {
       observer_->After(*bucket->graph, bucket->nodes[i], node.call);
     }

@@ -21,6 +21,7 @@
 namespace weft {
 
 class Communicator;  // runtime/ranks/communicator.h
+class ExpertStream;  // runtime/execution/expert_stream.h
 class Kernel;        // ops/kernels/kernel_table.h
 class StepLeader;    // runtime/execution/rank_steps.h
 
@@ -78,14 +79,16 @@ class Executor {
   // `plan`, `threads` and `cache` must outlive the executor; weights must have
   // been made. The cache has a state for each of the plan's, from number
   // `first_state` on; it may be null when there is none. `rewind_rows`: for
-  // Truncate; above 0 the cache has marks. Errors: no memory; an output that no
-  // node makes; more rows to go back than the plan takes in a step; a plan of
-  // one rank of several without a `communicator` of as many, which must outlive
-  // the executor.
+  // Truncate; above 0 the cache has marks. `communicator`: of the ranks that
+  // run the plan with this one; `experts`: of the plan's streamed experts; null
+  // where there are none. Both must outlive the executor, too. Errors: no
+  // memory; an output that no node makes; more rows to go back than the plan
+  // takes in a step; a plan of one rank of several without a communicator of as
+  // many.
   static absl::StatusOr<std::unique_ptr<Executor>> Create(
       std::shared_ptr<const Plan> plan, ThreadPool* threads, KvCache* cache,
       bool huge_pages = false, int32_t rewind_rows = 0, int first_state = 0,
-      Communicator* communicator = nullptr);
+      Communicator* communicator = nullptr, ExpertStream* experts = nullptr);
   ~Executor();
 
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -100,7 +103,8 @@ class Executor {
   // follow on, scales that are too few or not finite; then nothing has run. The
   // first step that reads a weight compares its checksum, if the plan has one:
   // an error then ends the step in its middle, and every later one that reads
-  // the weight. Not thread-safe.
+  // the weight. So does an error of reading experts, which the next step may be
+  // without. Not thread-safe.
   absl::Status Run(const Batch& batch);
 
   // Of plans with a next-token block: what the last such step made of each of
@@ -139,7 +143,7 @@ class Executor {
   struct Bucket;
 
   Executor(std::shared_ptr<const Plan> plan, ThreadPool* threads,
-           KvCache* cache, int first_state);
+           KvCache* cache, int first_state, ExpertStream* experts);
   absl::Status CollectPorts(const Graph& graph);
   void NameBatchInputs();
   absl::Status CheckRank(const Graph& graph) const;
@@ -147,6 +151,7 @@ class Executor {
   Bucket& BucketFor(int64_t rows) const;
   void RunKernel(const Kernel& kernel, const KernelCall& call,
                  NodeObserver* observer);
+  absl::Status RunStreamed(const Kernel& kernel, KernelCall call, int weight);
   void RunUpdates(int32_t slot, int64_t rows);
   absl::Status Check(const Batch& batch) const;
   // Of the states by sequence: that rows follow on, and how far they came.
@@ -161,6 +166,7 @@ class Executor {
   Communicator* communicator_ = nullptr;
   StepLeader* leader_ = nullptr;
   std::vector<int64_t> gathered_bytes_;  // of each rank, in a node
+  ExpertStream* const experts_;
   Arena arena_;
   Arena scratch_;
   int64_t thread_scratch_bytes_ = 0;

@@ -49,15 +49,20 @@ void ReadMapped(const Graph& graph) {
   }
 }
 
-// Weights that lie in a file become ones that are made, by copying.
+// Weights that lie in a file become ones that are made, by copying. Where
+// experts are streamed, since memory is short, so that what stays is really in
+// memory, other pages of the file are given back, and large tables stay there.
 void CopyFromFiles(Plan& plan) {
+  const bool streams = !plan.streamed.empty();
   for (Graph* graph : plan.AllGraphs()) {
     for (ValueId id = 0; id < graph->value_count(); ++id) {
       Value& value = graph->value(id);
       if (value.kind != ValueKind::kWeight || value.data.make != nullptr ||
-          value.data.bytes.empty()) {
+          value.data.bytes.empty() || plan.Streams(value.name) ||
+          (streams && StaysInFile(*graph, id))) {
         continue;
       }
+      value.data.mapped = value.data.mapped || streams;
       value.data.made_bytes = static_cast<int64_t>(value.data.bytes.size());
       value.data.make = [source = value.data](uint8_t* out) {
         std::memcpy(out, source.bytes.data(), source.bytes.size());

@@ -30,7 +30,8 @@ void AddNextTokenBlock(Plan block, Plan* plan);
 
 // Makes the weights that are only described, into one block of memory that the
 // plan's graphs keep alive, and reads those that stay in the model file, or
-// with `copy` copies them, too: then plan.files is empty. Idempotent. Errors:
+// with `copy` copies them, too: then plan.files is empty, but for what the
+// weights of plan.streamed lie in, which stay there. Idempotent. Errors:
 // no memory; the file was written to meanwhile.
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
                          bool huge_pages = false,

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "base/direct_file.h"
 #include "base/status.h"
 #include "graph/next_token_block.h"
 #include "ops/heads.h"
@@ -53,6 +54,23 @@ std::vector<float> ModelInfo::AdapterScales(int64_t rows) const {
     for (const AdapterInfo& adapter : adapters) scales.push_back(adapter.scale);
   }
   return scales;
+}
+
+int64_t ExpertGroup::SlotBytes() const {
+  int64_t bytes = 0;
+  for (const Weight& weight : weights) {
+    bytes += DirectFile::RoomFor(weight.expert_bytes);
+  }
+  return bytes;
+}
+
+bool Plan::Streams(const std::string& weight) const {
+  for (const ExpertGroup& group : streamed) {
+    for (const ExpertGroup::Weight& one : group.weights) {
+      if (one.name == weight) return true;
+    }
+  }
+  return false;
 }
 
 const Graph& Plan::BucketFor(int64_t tokens) const {
@@ -170,7 +188,7 @@ PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
     for (ValueId id = 0; id < graph.value_count(); ++id) {
       const Value& value = graph.value(id);
       if (value.kind != ValueKind::kWeight || StaysInFile(graph, id) ||
-          !counted.insert(value.name).second) {
+          plan.Streams(value.name) || !counted.insert(value.name).second) {
         continue;
       }
       memory.weights += AlignedBytes(StorageBytes(value.type, graph.bounds));
@@ -182,6 +200,9 @@ PlanMemory MemoryOf(const Plan& plan, int slots, int64_t logit_rows,
   add_weights(last);
   if (!plan.next_token_buckets.empty()) {
     add_weights(plan.next_token_buckets.back());
+  }
+  for (const ExpertGroup& group : plan.streamed) {
+    memory.experts += group.slots * group.SlotBytes();
   }
   AddIntermediates(plan.buckets, &memory.arena, &memory.thread_scratch);
   AddNextTokenMemory(plan, slots, guess_rows, &memory);

@@ -105,6 +105,22 @@ struct ModelInfo {
   }
 };
 
+// The products with experts of one block (ops/experts.h), whose matrices are
+// read from the plan file as they are needed (streamed_experts.h).
+struct ExpertGroup {
+  struct Weight {
+    std::string name;
+    int64_t expert_bytes = 0;  // of one expert's matrix
+  };
+  std::vector<Weight> weights;  // in the order in which a step reads them
+  int64_t experts = 0;
+  int64_t used = 0;  // by one token
+  // How many experts there is memory for at a time.
+  int64_t slots = 0;
+  // Memory for all matrices of one expert.
+  int64_t SlotBytes() const;
+};
+
 // The model file that a plan was compiled from, and what the loader of that
 // file was asked for.
 struct ModelReference {
@@ -133,6 +149,12 @@ struct Plan {
   // By name, of weights that lie in a plan file: compared when they are first
   // used (weight_checksum.h).
   std::map<std::string, uint64_t> weight_checksums;
+  // Likewise, of weights with experts: one for each expert's matrix.
+  std::map<std::string, std::vector<uint64_t>> expert_checksums;
+  // Weights of which only some experts are in memory at a time; none unless
+  // that was asked for (StreamWithin).
+  std::vector<ExpertGroup> streamed;
+  bool Streams(const std::string& weight) const;
   // Its path is the file's name alone (so that a plan's bytes do not depend on
   // where it was made), or empty for the embedded model; tensors_xxh3 is 0
   // until SaveModelPlan.
@@ -164,6 +186,9 @@ Plan NextTokenPlan(const Plan& plan);
 struct PlanMemory {
   int64_t weights = 0;         // in the layouts that kernels read
   int64_t source_weights = 0;  // the same weights as the model file stores them
+  // Of Plan::streamed: for the experts that are in memory at a time. Their
+  // weights are not among those above.
+  int64_t experts = 0;
   int64_t arena = 0;           // of the largest bucket: one serves all
   int64_t thread_scratch = 0;  // for one thread
   int64_t kv_per_token = 0;    // of one sequence
@@ -190,10 +215,11 @@ struct PlanMemory {
   int64_t tokenizer = 0;  // and the vocabulary: an estimate
   int64_t program = 0;    // code, libraries, graphs: an estimate
   int64_t peak(int threads) const {
-    return weights + arena + (thread_scratch + next_token_scratch) * threads +
-           kv + slots + history + logits + guessing + next_token_block +
-           batching + choosing * std::min<int64_t>(threads, sequences) +
-           tokenizer + program;
+    return weights + experts + arena +
+           (thread_scratch + next_token_scratch) * threads + kv + slots +
+           history + logits + guessing + next_token_block + batching +
+           choosing * std::min<int64_t>(threads, sequences) + tokenizer +
+           program;
   }
 };
 

@@ -24,6 +24,7 @@
 #include "runtime/machine/arena.h"
 #include "runtime/plan/plan_header.h"
 #include "runtime/plan/plan_needs.h"
+#include "runtime/plan/streamed_experts.h"
 #include "runtime/plan/weight_checksum.h"
 #include "xxhash.h"
 
@@ -207,6 +208,26 @@ absl::StatusOr<WeightTable> ReadWeights(const Contents& contents,
   return table;
 }
 
+using ExpertChecksumTable = std::map<std::string, std::vector<uint64_t>>;
+
+absl::StatusOr<ExpertChecksumTable> ReadExpertChecksums(
+    const PlanProto& header, const WeightTable& table,
+    const std::string& path) {
+  ExpertChecksumTable checksums;
+  for (const ExpertChecksumsProto& experts : header.experts()) {
+    const auto it = table.find(experts.weight());
+    if (it == table.end() || experts.xxh3_size() < 1 ||
+        it->second.size() % experts.xxh3_size() != 0) {
+      return Bad(path, absl::StrCat("checksums of ", experts.xxh3_size(),
+                                    " experts of weight ", experts.weight(),
+                                    " cannot be"));
+    }
+    checksums[experts.weight()].assign(experts.xxh3().begin(),
+                                       experts.xxh3().end());
+  }
+  return checksums;
+}
+
 absl::Status AttachWeights(const WeightTable& table,
                            const std::shared_ptr<const MappedFile>& file,
                            Graph* graph) {
@@ -288,6 +309,16 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
     weight->set_bytes(job.bytes);
     header.add_weight_xxh3(0);
   }
+  // By the place in `jobs`.
+  std::vector<ExpertChecksumsProto*> of_experts(jobs.size(), nullptr);
+  for (const auto& [name, experts] : ExpertWeights(plan)) {
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      if (jobs[i].value->name != name) continue;
+      of_experts[i] = header.add_experts();
+      of_experts[i]->set_weight(name);
+      of_experts[i]->mutable_xxh3()->Resize(static_cast<int>(experts), 0);
+    }
+  }
   Preamble preamble;
   WEFT_ASSIGN_OR_RETURN(
       OutputFile file,
@@ -314,6 +345,10 @@ absl::Status SavePlan(const Plan& plan, const std::string& path,
                                   static_cast<size_t>(jobs[i].bytes));
     }
     checksums[i] = WeightChecksum(bytes);
+    if (auto* experts = of_experts[i]; experts != nullptr) {
+      const auto made = ExpertChecksums(bytes, experts->xxh3_size());
+      std::copy(made.begin(), made.end(), experts->mutable_xxh3()->begin());
+    }
     written[i] = file.Write(
         static_cast<int64_t>(preamble.weights_start) + jobs[i].offset, bytes);
   });
@@ -353,10 +388,13 @@ absl::StatusOr<PlanFile> LoadPlanFile(std::shared_ptr<const MappedFile> file,
     checksums[contents.header.weights(i).name()] =
         contents.header.weight_xxh3(i);
   }
+  WEFT_ASSIGN_OR_RETURN(ExpertChecksumTable of_experts,
+                        ReadExpertChecksums(contents.header, weights, path));
   absl::StatusOr<PlanFile> result = ReadHeader(std::move(contents.header));
   if (!result.ok()) return Bad(path, result.status().message());
   if (result->reference) return result;
   result->plan.weight_checksums = std::move(checksums);
+  result->plan.expert_checksums = std::move(of_experts);
   result->plan.files = {file};
   for (Graph* graph : result->plan.AllGraphs()) {
     WEFT_RETURN_IF_ERROR(AttachWeights(weights, file, graph));
@@ -400,6 +438,15 @@ absl::Status CheckPlanFile(const std::string& path) {
     const absl::Span<const uint8_t> bytes = weights.at(name);
     if (WeightChecksum(bytes) != contents.header.weight_xxh3(i)) {
       return Bad(path, absl::StrCat("is damaged: the checksum of weight ", name,
+                                    " is wrong: compile it again"));
+    }
+  }
+  for (const ExpertChecksumsProto& experts : contents.header.experts()) {
+    const auto made =
+        ExpertChecksums(weights.at(experts.weight()), experts.xxh3_size());
+    if (!std::equal(made.begin(), made.end(), experts.xxh3().begin())) {
+      return Bad(path, absl::StrCat("is damaged: a checksum of an expert of ",
+                                    "weight ", experts.weight(),
                                     " is wrong: compile it again"));
     }
   }

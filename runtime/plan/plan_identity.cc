@@ -1,11 +1,15 @@
 #include "runtime/plan/plan_identity.h"
 
 #include <fstream>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/text_format.h"
+#include "runtime/plan/streamed_experts.h"
+#include "runtime/plan/weight_checksum.h"
 #include "xxhash.h"
 
 namespace weft {
@@ -33,6 +37,7 @@ std::string PlanIdentity(const Plan& plan) {
   for (const Graph* bucket : plan.AllGraphs()) {
     absl::StrAppend(&identity, Dump(*bucket));
   }
+  const std::map<std::string, int64_t> experts = ExpertWeights(plan);
   std::set<std::string> seen;  // buckets share weights
   for (const Graph* graph : plan.AllGraphs()) {
     for (ValueId id = 0; id < graph->value_count(); ++id) {
@@ -41,6 +46,16 @@ std::string PlanIdentity(const Plan& plan) {
         continue;
       }
       const auto bytes = value.data.bytes;
+      if (const auto it = experts.find(value.name); it != experts.end()) {
+        // What is read of those that are streamed is compared with these.
+        absl::StrAppend(&identity, value.name, " ",
+                        absl::StrJoin(plan.Streams(value.name)
+                                          ? plan.expert_checksums.at(value.name)
+                                          : ExpertChecksums(bytes, it->second),
+                                      " "),
+                        "\n");
+        continue;
+      }
       absl::StrAppend(&identity, value.name, " ",
                       XXH3_64bits(bytes.data(), bytes.size()), "\n");
     }

@@ -36,11 +36,22 @@ uint64_t WeightChecksum(absl::Span<const uint8_t> bytes) {
   return Joined(pieces.data(), Pieces(bytes));
 }
 
+std::vector<uint64_t> ExpertChecksums(absl::Span<const uint8_t> bytes,
+                                      int64_t experts) {
+  const size_t size = bytes.size() / experts;
+  std::vector<uint64_t> checksums;
+  for (int64_t e = 0; e < experts; ++e) {
+    checksums.push_back(XXH3_64bits(bytes.data() + e * size, size));
+  }
+  return checksums;
+}
+
 WeightGuard::WeightGuard(const Plan& plan) {
   const Graph& graph = plan.buckets.front();
   std::map<absl::string_view, absl::Span<const uint8_t>> weights;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
-    if (graph.IsWeight(id) && !StaysInFile(graph, id)) {
+    if (graph.IsWeight(id) && !StaysInFile(graph, id) &&
+        !plan.Streams(graph.value(id).name)) {
       weights[graph.value(id).name] = graph.value(id).data.bytes;
     }
   }

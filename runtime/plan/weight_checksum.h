@@ -16,12 +16,18 @@
 namespace weft {
 
 uint64_t WeightChecksum(absl::Span<const uint8_t> bytes);
+// Of a weight with the matrices of several experts, all of one size: the xxh3
+// of each.
+std::vector<uint64_t> ExpertChecksums(absl::Span<const uint8_t> bytes,
+                                      int64_t experts);
 
 // Compares each weight of a plan that came with checksums once, just before it
 // is first read. Reading all of them at load would take longer than the rest of
 // a start; here the pages are about to be read anyway, and what a piece's
 // checksum brought into the caches the kernel finds there. Tables that stay in
-// the file (large_tables.h) are not compared: few of their pages are read.
+// the file (large_tables.h) are not compared: few of their pages are read. Nor
+// are weights whose experts are read one by one (streamed_experts.h): there,
+// each matrix has a checksum of its own, which whoever reads it compares.
 //
 // One thread at a time. Allocates when made, and for an error's message.
 class WeightGuard {

@@ -78,6 +78,77 @@ TEST(Memory, OfARealRunIsAsInspectSays) {
   }
 }
 
+// A mixture of which half the experts fit.
+TEST(Memory, OfARunThatIsLargerIsItsBudget) {
+  const std::string shape = TemporaryPath("mixture.json");
+  const std::string model = TemporaryPath("mixture.gguf");
+  const std::string plan = TemporaryPath("mixture.weft");
+  WriteTextFile(shape, R"({"architecture": "qwen3moe",
+      "embedding_length": 512, "block_count": 4, "feed_forward_length": 512,
+      "head_count": 4, "head_count_kv": 2, "vocabulary_size": 320,
+      "context_length": 128, "keys": {"expert_count": 16,
+      "expert_used_count": 2, "expert_feed_forward_length": 1024}})");
+  WeftOut({"synth", "--shape", shape, "--type", "Q8_0", "-o", model});
+  WeftOut({"compile", model, "-o", plan});
+  const int64_t whole =
+      WeftJson({"inspect", plan, "--json"})["memory"]["total"];
+  const int64_t budget = whole - (int64_t{50} << 20);
+  const std::vector<std::string> within = {"--memory-budget",
+                                           std::to_string(budget)};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), within.begin(), within.end());
+    return arguments;
+  };
+  const nlohmann::json seen =
+      WeftJson(with({"inspect", plan, "--disk-gbps", "2", "--json"}));
+  const nlohmann::json& streaming = seen["cluster"]["streaming"];
+  EXPECT_LE(seen["memory"]["total"], budget);
+  EXPECT_GT(seen["memory"]["total"], budget - (int64_t{4} << 20));
+  EXPECT_EQ(streaming["experts"], 64);
+  const double kept = streaming["experts_in_memory"];
+  EXPECT_GT(kept, 16);
+  EXPECT_LT(kept, 48);
+  const double of_expert = streaming["expert_bytes"].get<double>() / 64;
+  // Two of each block, the share of them that is not there.
+  EXPECT_NEAR(streaming["bytes_read_per_token"],
+              8 * of_expert * (1 - kept / 64), 1);
+  EXPECT_NEAR(streaming["tokens_per_second"],
+              2e9 / streaming["bytes_read_per_token"].get<double>(), 1e-6);
+  EXPECT_GT(WeftJson(with(
+                {"inspect", plan,
+                 "--json"}))["cluster"]["streaming"]["disk_bytes_per_second"],
+            0);
+
+  const nlohmann::json run =
+      WeftJson(with({"bench", plan, "--json", "--prompt", "128", "--generate",
+                     "8", "--repeat", "1"}));
+  EXPECT_EQ(run["allocations_per_decode_step"], 0);
+  EXPECT_GT(run["experts"]["bytes_read_per_token"], 0);
+  if (kOwnMemory) {
+    EXPECT_LE(run["peak_rss_bytes"], 1.05 * budget + 8e6);
+    EXPECT_LT(run["peak_rss_bytes"], whole - (int64_t{20} << 20));
+  }
+  const std::vector<std::string> eval = {"eval", plan, "--tokens", "1,2,3,4,5",
+                                         "--logits"};
+  const auto logits = [&](std::vector<std::string> arguments,
+                          const std::string& name) {
+    const std::string file = TemporaryPath(name);
+    arguments.insert(arguments.begin() + 5, file);
+    WeftOut(arguments);
+    return ReadFile(file);
+  };
+  const std::string all = logits(eval, "all.f32");
+  EXPECT_EQ(all.size(), 5u * 320 * 4);
+  EXPECT_EQ(logits(with(eval), "streamed.f32"), all);
+
+  const RunResult refused = Weft(with({"run", model, "-p", "x"}));
+  ExpectError(refused, 1);
+  EXPECT_NE(refused.err.find("weft compile " + model), std::string::npos)
+      << refused.err;
+  ExpectError(Weft({"run", plan, "--memory-budget", "1K", "-p", "x"}), 1);
+  ExpectError(Weft(with({"run", plan, "--copy-model", "-p", "x"})), 2);
+}
+
 TEST(Planner, AlternativesTakeMoreAndAreKeptInPlans) {
   const auto arena = [](const std::string& planner) {
     const nlohmann::json plan =

@@ -61,7 +61,7 @@ TEST(Ranks, GuessedTokensChangeNothing) {
 TEST(Ranks, RunThePartsOfOneCompilation) {
   const std::string plan = TemporaryPath("austen.weft");
   WeftOut({"compile", kModel, "--shards", "2", "-o", plan, "--quiet"});
-  const std::string first = TemporaryPath("austen-00001-of-00002.weft");
+  const std::string first = TemporaryPath("austen.0.weft");
   EXPECT_EQ(WeftJson(Sampled(plan), Ranks(2))["tokens"],
             WeftJson(Sampled(kModel))["tokens"]);
   EXPECT_TRUE(absl::StrContains(WeftOut({"dump", first}), " all_gather("));
@@ -83,8 +83,8 @@ TEST(Ranks, WithoutTheSameModelAreRefusedWithBoth) {
   WeftOut({"compile", kModel, "--shards", "2", "-o", plan, "--quiet"});
   WeftOut({"compile", kModel, "--shards", "2", "--context", "128", "-o", other,
            "--quiet"});
-  WriteTextFile(TemporaryPath("mixed-00002-of-00002.weft"),
-                ReadFile(TemporaryPath("other-00002-of-00002.weft")));
+  WriteTextFile(TemporaryPath("mixed.1.weft"),
+                ReadFile(TemporaryPath("other.1.weft")));
   const RunResult mixed = Weft({"run", plan, "-p", "a"}, Ranks(2));
   EXPECT_NE(mixed.exit_code, 0);
   EXPECT_TRUE(absl::StrContains(mixed.err, "context 128")) << mixed.err;
@@ -94,7 +94,7 @@ TEST(Ranks, WithoutTheSameModelAreRefusedWithBoth) {
 TEST(Ranks, EndWithOneLineWhenAPartIsDamaged) {
   const std::string plan = TemporaryPath("damaged.weft");
   WeftOut({"compile", kModel, "--shards", "2", "-o", plan, "--quiet"});
-  const std::string part = TemporaryPath("damaged-00002-of-00002.weft");
+  const std::string part = TemporaryPath("damaged.1.weft");
   std::string bytes = ReadFile(part);
   bytes[bytes.size() / 2] ^= 1;
   WriteTextFile(part, bytes);

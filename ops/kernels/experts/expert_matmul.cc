@@ -6,7 +6,10 @@
 //   phase 2  per expert that was chosen, one product of all its rows; the
 //            epilogue stores each where it belongs (MatmulArgs::places)
 //
-// So a matrix is read once in a step, and not at all when nobody chose it. An
+// So a matrix is read once in a step, and not at all when nobody chose it. A
+// call may leave experts out (KernelCall::experts), and others that take them
+// together make the same result: what rows have of one expert depends on no
+// other, nor on how many are there. An
 // element is summed by the same loop in the same order whatever else is in the
 // step. Work items of phase 2 are groups of panels, of all chosen experts in
 // turn: any share of the items has its part of the popular experts and of the
@@ -33,7 +36,7 @@ int64_t OperandRowBytes(int64_t depth, bool quantized) {
 
 // What phase 0 leaves for the others, in shared scratch.
 struct Groups {
-  int32_t* chosen_count;  // experts that somebody chose
+  int32_t* chosen_count;  // experts that somebody chose, but for those left out
   int32_t* chosen;        // [experts], in order
   int32_t* first;         // [experts + 1], where an expert's pairs begin
   int32_t* next;          // [experts], while sorting
@@ -109,6 +112,9 @@ class ExpertMatmulNode : public Kernel {
   Groups GroupsOf(const KernelCall& call) const {
     return Groups(call.scratch, parts_.experts, Pairs(call));
   }
+  static bool LeftOut(const KernelCall& call, int64_t expert) {
+    return call.experts != nullptr && call.experts[expert] == nullptr;
+  }
   int64_t ItemsPerExpert() const {
     return (panels_ + panels_per_item_ - 1) / panels_per_item_;
   }
@@ -121,7 +127,9 @@ class ExpertMatmulNode : public Kernel {
     for (int64_t i = 0; i < pairs; ++i) ++groups.first[ids[i] + 1];
     *groups.chosen_count = 0;
     for (int32_t e = 0; e < parts_.experts; ++e) {
-      if (groups.first[e + 1] > 0) groups.chosen[(*groups.chosen_count)++] = e;
+      if (groups.first[e + 1] > 0 && !LeftOut(call, e)) {
+        groups.chosen[(*groups.chosen_count)++] = e;
+      }
       groups.first[e + 1] += groups.first[e];
       groups.next[e] = groups.first[e];
     }
@@ -141,6 +149,7 @@ class ExpertMatmulNode : public Kernel {
         groups.first - 1;
     for (int64_t i = begin; i < end; ++i) {
       while (i >= groups.first[expert + 1]) ++expert;
+      if (LeftOut(call, expert)) continue;
       const int64_t row = groups.places[i] / parts_.used;
       const int64_t part = parts_.shared ? 0 : groups.places[i] % parts_.used;
       const int64_t first = groups.first[expert];
@@ -183,8 +192,10 @@ class ExpertMatmulNode : public Kernel {
     args.x_row_bytes = row_bytes;
     args.rows = groups.first[expert + 1] - first;
     args.depth = depth_;
-    args.weight =
-        static_cast<const uint8_t*>(weight.data) + expert * expert_bytes_;
+    args.weight = call.experts != nullptr
+                      ? call.experts[expert]
+                      : static_cast<const uint8_t*>(weight.data) +
+                            expert * expert_bytes_;
     args.weight_rows = parts_.weight_rows;
     if (parts_.bias) {
       args.bias = static_cast<const float*>(call.inputs[3].data) +
@@ -224,6 +235,8 @@ class ExpertMatmulRow : public PartMatmulRow {
   bool Computes(const Node& node) const override {
     return IsExpertMatmul(node);
   }
+
+  bool takes_experts_apart() const override { return true; }
 
   std::unique_ptr<Kernel> Create(const NodeView& view) const override {
     return std::make_unique<ExpertMatmulNode>(view, tiles());
