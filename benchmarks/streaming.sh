@@ -6,23 +6,24 @@
 # unless they are there. The limit is a control group's, which takes root. A table of
 # tokens per second, what was read for each, and the share of the disk's rate that this
 # is; the rate, and what was predicted, are those of `weft inspect --memory-budget` in
-# the same run. Random routers choose all experts equally often: a real model's have
-# favourites, and then less is read.
+# the same run. The prediction supposes that all experts are chosen equally often; models
+# have favourites, and runs of bench repeat one text (GENERATE tokens, 128), so less is read.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 shape=${1:-olmoe-1b-7b} type=${2:-Q4_K_M} folder=${3:-/var/tmp}
-context=${CONTEXT:-512} prompt=${PROMPT:-64} generate=${GENERATE:-32}
+context=${CONTEXT:-512} prompt=${PROMPT:-64} generate=${GENERATE:-128}
 
 weft=${WEFT:-}
 if [ -z "$weft" ]; then
   "$root/tools/run.sh" --version >/dev/null
   weft=$root/bazel-bin/cli/weft
 fi
-plan=$folder/weft-streaming-$shape-$type-$context.weft
+name=$folder/weft-streaming-$(basename "$shape" .json)
+plan=$name-$type-$context.weft
 if [ ! -e "$plan" ]; then
-  model=$folder/weft-streaming-$shape.gguf
+  model=$name.gguf
   "$weft" synth --shape "$shape" --type "$type" --seed 1 -o "$model"
-  "$weft" compile "$model" --context "$context" -o "$plan" >&2
+  "$weft" compile "$model" --context "$context" -o "$plan" --quiet >&2
   rm -f "$model"
 fi
 limit=$(($(stat -c %s "$plan") / 3))

@@ -20,6 +20,15 @@ TEST_P(EveryModelTest, BitsDependOnTokensAlone) {
   EXPECT_GE(models, 5);
 }
 
+TEST_P(EveryModelTest, ExpertsThatStayInTheFileGiveTheSameBits) {
+  int models = 0;
+  for (const GoldenModel& model : GoldenModels(GetParam())) {
+    if (model.name == "bert") continue;
+    if (ExpectBitsOfStreamedExperts(model.path()) > 0) ++models;
+  }
+  EXPECT_GE(models, 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, EveryModelTest,
                          ::testing::Values("arch", "families", "recurrent"),
                          [](const auto& set) {

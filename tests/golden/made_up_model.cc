@@ -9,6 +9,7 @@
 #include "passes/pipeline.h"
 #include "runtime/check/check_nodes.h"
 #include "runtime/check/check_passes.h"
+#include "runtime/plan/streamed_experts.h"
 
 namespace weft {
 
@@ -118,6 +119,40 @@ void ExpectBitsOfTokensAlone(const std::string& path) {
   options.model.compile.disabled_passes = {passes.begin(), passes.end()};
   EXPECT_TRUE(SameBits(logits, Logits(path, options, tokens, 512)))
       << path << " without all that keep bits";
+}
+
+int ExpectBitsOfStreamedExperts(const std::string& path) {
+  EngineOptions options;
+  options.threads = 2;
+  const auto threads = ThreadPool::Create(2);
+  const auto file = GgufFile::Open(path);
+  EXPECT_TRUE(threads.ok() && file.ok()) << path;
+  if (!threads.ok() || !file.ok()) return 0;
+  absl::StatusOr<Plan> plan = CompileModel(*file, options.model);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return 0;
+  const int64_t whole = Engine::PeakBytes(*plan, options);
+  std::vector<ExpertGroup> groups = StreamableExperts(*plan);
+  if (groups.empty()) return 0;
+  const std::string plan_path = ::testing::TempDir() + "/streamed.weft";
+  const absl::Status saved = SaveModelPlan(*plan, *file, plan_path, **threads);
+  EXPECT_TRUE(saved.ok()) << saved;
+  plan->streamed = groups;
+  for (ExpertGroup& group : plan->streamed) {
+    EXPECT_GE(group.weights.size(), 2u) << path;
+    group.slots = 2;
+  }
+  const int64_t least = Engine::PeakBytes(*plan, options);
+  const std::vector<int32_t> tokens = SomeTokens(70);
+  const std::vector<float> logits = Logits(path, options, tokens, 512);
+  for (const int64_t budget : {least, (least + whole) / 2}) {
+    options.memory_budget = budget;
+    for (const int64_t chunk : {1, 7, 512}) {
+      EXPECT_TRUE(SameBits(logits, Logits(plan_path, options, tokens, chunk)))
+          << path << " within " << budget << " bytes, chunk " << chunk;
+    }
+  }
+  return static_cast<int>(groups.size());
 }
 
 absl::StatusOr<Plan> ExpectPassesKeepResults(

@@ -29,6 +29,11 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
 // all of them.
 void ExpectBitsOfTokensAlone(const std::string& path);
 
+// Logits have the same bits, in chunks of 1, 7 and 512, from a plan file in
+// which experts stay: with two of each block in memory, and with half of them.
+// How many blocks have such experts; 0: nothing was compared.
+int ExpectBitsOfStreamedExperts(const std::string& path);
+
 // Every pass keeps what the model computes of these tokens. The plan, of steps
 // of 1 and 8 tokens.
 absl::StatusOr<Plan> ExpectPassesKeepResults(
