@@ -204,10 +204,9 @@ void Print(const Json& result, const GgufFile* file) {
     }
   }
   if (!result["plan"].is_null()) PrintPlan(result["plan"], result["memory"]);
-  if (result["cluster"].contains("ranks")) {
-    PrintCluster(result["cluster"]["ranks"]);
-  };
-  if (!result["cluster"]["streaming"].is_null()) {
+  const Json cluster = result.value("cluster", Json::object());
+  if (cluster.contains("ranks")) PrintCluster(cluster["ranks"]);
+  if (cluster.contains("streaming") && !cluster["streaming"].is_null()) {
     std::cout
         << "\nexperts that are streamed, if all are chosen equally often\n";
     for (const auto& [key, value] : cluster["streaming"].items()) {
