@@ -4,6 +4,7 @@
 //
 //   # what the case shows
 //   isa: avx2            (of passes that choose kernels; absent: ref)
+//   rank: 1 of 2         (of those that leave a rank's part; absent: 0 of 1)
 //   weights: random      (of passes that read them; absent: they have no bytes)
 //   == before ==
 //   graph ...
@@ -57,6 +58,7 @@ struct Case {
   bool unchanged = false;
   Isa isa = Isa::kRef;
   bool random_weights = false;
+  ShardOptions shard;
 };
 
 Case ReadCase(const std::string& path) {
@@ -76,6 +78,10 @@ Case ReadCase(const std::string& path) {
     if (line == "== before ==") part = &result.before;
     if (part != &result.head) continue;
     if (absl::ConsumePrefix(&line, "isa: ")) result.isa = *IsaFromName(line);
+    if (absl::ConsumePrefix(&line, "rank: ")) {
+      const std::vector<std::string> numbers = absl::StrSplit(line, " of ");
+      result.shard = {std::stoi(numbers.at(0)), std::stoi(numbers.at(1))};
+    }
     if (line == "weights: random") result.random_weights = true;
   }
   return result;
@@ -146,6 +152,7 @@ TEST_P(GoldenPass, GivesTheGraphInTheFile) {
   if (golden.random_weights) FillWeights(&*graph, 1);
   PassOptions options;
   options.kernels.isa = golden.isa;
+  options.shard = golden.shard;
   const absl::Status ran = pass->run(*graph, options);
   ASSERT_TRUE(ran.ok()) << ran;
   const absl::Status legal = VerifyGraph(*graph);
