@@ -173,9 +173,9 @@ absl::Status ReadOptions(const CompileOptionsProto& proto,
   }
   if (proto.ranks() < 0 || proto.ranks() > kMostRanksOfPlan ||
       proto.rank() < 0 || proto.rank() >= std::max<int64_t>(proto.ranks(), 1)) {
-    return Bad("ranks", absl::StrCat("rank ", proto.rank(), " of ",
-                                     proto.ranks(), ", want at most ",
-                                     kMostRanksOfPlan));
+    return Bad("ranks",
+               absl::StrCat("rank ", proto.rank(), " of ", proto.ranks(),
+                            ", want at most ", kMostRanksOfPlan));
   }
   options->shard = {proto.rank(), std::max<int64_t>(proto.ranks(), 1)};
   if (options->buckets.empty() || options->buckets.size() > kMaxBuckets) {

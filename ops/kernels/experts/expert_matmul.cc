@@ -192,10 +192,10 @@ class ExpertMatmulNode : public Kernel {
     args.x_row_bytes = row_bytes;
     args.rows = groups.first[expert + 1] - first;
     args.depth = depth_;
-    args.weight = call.experts != nullptr
-                      ? call.experts[expert]
-                      : static_cast<const uint8_t*>(weight.data) +
-                            expert * expert_bytes_;
+    args.weight =
+        call.experts != nullptr
+            ? call.experts[expert]
+            : static_cast<const uint8_t*>(weight.data) + expert * expert_bytes_;
     args.weight_rows = parts_.weight_rows;
     if (parts_.bias) {
       args.bias = static_cast<const float*>(call.inputs[3].data) +
