@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/on_threads.h"
+#include "base/status.h"
 
 namespace weft {
 namespace {
@@ -100,15 +100,13 @@ absl::StatusOr<double> DirectFile::MeasureRate(int64_t file_bytes,
                                                int threads) const {
   piece = std::clamp<int64_t>(piece, 1, std::max<int64_t>(file_bytes, 1));
   const int64_t pieces = std::max<int64_t>(file_bytes / piece, 1);
-  std::vector<absl::Status> results(threads);
   std::atomic<int64_t> read{0};
   const auto start = std::chrono::steady_clock::now();
   const auto end = start + std::chrono::seconds(1);
-  const auto work = [&](int thread) {
+  const auto work = [&](int thread) -> absl::Status {
     const Room room = MakeRoom(piece);
     if (room == nullptr) {
-      results[thread] = absl::ResourceExhaustedError("no memory to read to");
-      return;
+      return absl::ResourceExhaustedError("no memory to read to");
     }
     // Steps through the pieces in no order that a disk could foresee.
     uint64_t random = 88172645463325252u + thread;
@@ -116,20 +114,13 @@ absl::StatusOr<double> DirectFile::MeasureRate(int64_t file_bytes,
       random ^= random << 13;
       random ^= random >> 7;
       random ^= random << 17;
-      results[thread] = Read(static_cast<int64_t>(random % pieces) * piece,
-                             piece, room.get());
+      const int64_t offset = static_cast<int64_t>(random % pieces) * piece;
+      WEFT_RETURN_IF_ERROR(Read(offset, piece, room.get()));
       read += piece;
-    } while (results[thread].ok() && std::chrono::steady_clock::now() < end);
+    } while (std::chrono::steady_clock::now() < end);
+    return absl::OkStatus();
   };
-  std::vector<std::thread> workers;
-  for (int thread = 1; thread < threads; ++thread) {
-    workers.emplace_back(work, thread);
-  }
-  work(0);
-  for (std::thread& worker : workers) worker.join();
-  for (const absl::Status& result : results) {
-    if (!result.ok()) return result;
-  }
+  WEFT_RETURN_IF_ERROR(OnThreads(threads, work));
   const std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   return static_cast<double>(read) / seconds.count();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/on_threads.h"
 #include "base/status.h"
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
@@ -113,23 +114,12 @@ absl::Status QuantizeTensor(const GgufTensor& tensor, DType type,
   for (int64_t first = 0; first < rows; first += threads * per_thread) {
     const int64_t count = std::min(rows - first, threads * per_thread);
     buffer.resize(static_cast<size_t>(count * row_bytes));
-    std::vector<absl::Status> results(static_cast<size_t>(threads));
-    const auto work = [&](int thread) {
+    WEFT_RETURN_IF_ERROR(OnThreads(threads, [&](int thread) {
       const int64_t begin = std::min(count, thread * per_thread);
       const int64_t end = std::min(count, begin + per_thread);
-      results[static_cast<size_t>(thread)] =
-          QuantizeRows(tensor, type, means, first + begin, end - begin,
-                       buffer.data() + begin * row_bytes);
-    };
-    std::vector<std::thread> workers;
-    for (int thread = 1; thread < threads; ++thread) {
-      workers.emplace_back(work, thread);
-    }
-    work(0);
-    for (std::thread& worker : workers) worker.join();
-    for (const absl::Status& result : results) {
-      if (!result.ok()) return result;
-    }
+      return QuantizeRows(tensor, type, means, first + begin, end - begin,
+                          buffer.data() + begin * row_bytes);
+    }));
     const absl::Status written = sink(buffer);
     if (!written.ok()) return written;
   }
