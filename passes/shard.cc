@@ -233,9 +233,11 @@ bool Sharder::Analyse() {
   return whole_.size() == known;
 }
 
+// Columns that rounding takes together.
+constexpr int64_t kBlock = 32;
+
 // Columns of a result that are made by rows of a weight.
 int64_t UnitsOfRows(int64_t rows, int64_t ranks) {
-  constexpr int64_t kBlock = 32;
   if (rows % kBlock == 0 && rows / kBlock >= ranks) return rows / kBlock;
   return rows % kPanelRows == 0 ? rows / kPanelRows : 0;
 }
@@ -278,7 +280,6 @@ void Sharder::LookAtColumns(NodeId id) {
   const int64_t parts = cuts_[x].parts;
   const int64_t columns = Columns(x) / parts;
   if (node.Is(kQuantizeRowsOp)) {
-    constexpr int64_t kBlock = 32;
     if (columns % kBlock != 0 || !Constrain(group, columns / kBlock)) return;
   } else if (node.Is(kRopeOp)) {
     Constrain(group, columns / node.attributes.As<RopeAttributes>().head_dim);
