@@ -581,9 +581,10 @@ void ExpectEncoderComesBack(const std::string& source_path,
       HasSubstr("pooling_mode"));
 }
 
-TEST(Golden, Bert) {
+// With the names and the form of BERT's layers.
+PublishedOptions BertEncoder(const std::string& class_name) {
   PublishedOptions published = Encoder(
-      "BertModel", {{"position_embedding_type", "absolute"}},
+      class_name, {{"position_embedding_type", "absolute"}},
       {{"position_embd.weight", "embeddings.position_embeddings.weight"},
        {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
        {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
@@ -597,6 +598,11 @@ TEST(Golden, Bert) {
        {"layer_output_norm", "output.LayerNorm"}});
   published.config["hidden_act"] = "gelu";
   published.layers = "layer.";
+  return published;
+}
+
+TEST(Golden, Bert) {
+  PublishedOptions published = BertEncoder("BertModel");
   ExpectEncoderComesBack("tests/data/golden/arch/bert.gguf", published);
 }
 
@@ -653,29 +659,15 @@ TEST(Golden, XlmRoberta) {
         absl::StrCat("tests/data/golden/embeddings/", name, ".gguf");
     const auto source = GgufFile::Open(path);
     ASSERT_TRUE(source.ok()) << source.status();
-    PublishedOptions published = Encoder(
-        class_name, {{"position_embedding_type", "absolute"}},
-        {{"position_embd.weight", "embeddings.position_embeddings.weight"},
-         {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
-         {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
-         {"cls.weight", "classifier.dense.weight"},
-         {"cls.bias", "classifier.dense.bias"},
-         {"cls.output.weight", "classifier.out_proj.weight"},
-         {"cls.output.bias", "classifier.out_proj.bias"},
-         {"attn_q", "attention.self.query"},
-         {"attn_k", "attention.self.key"},
-         {"attn_v", "attention.self.value"},
-         {"attn_output", "attention.output.dense"},
-         {"attn_output_norm", "attention.output.LayerNorm"},
-         {"ffn_up", "intermediate.dense"},
-         {"ffn_down", "output.dense"},
-         {"layer_output_norm", "output.LayerNorm"}});
-    published.config.update({{"hidden_act", "gelu"},
-                             {"type_vocab_size", 1},
+    PublishedOptions published = BertEncoder(class_name);
+    published.names.update({{"cls.weight", "classifier.dense.weight"},
+                            {"cls.bias", "classifier.dense.bias"},
+                            {"cls.output.weight", "classifier.out_proj.weight"},
+                            {"cls.output.bias", "classifier.out_proj.bias"}});
+    published.config.update({{"type_vocab_size", 1},
                              {"pad_token_id", 1},
                              {"max_position_embeddings", 128},
                              {"id2label", {{"0", "LABEL_0"}}}});
-    published.layers = "layer.";
     published.tokenizer = UnigramOf(*source);
     const std::string folder = FolderOf(name);
     WritePublishedFolder(path, folder, published);
