@@ -123,7 +123,7 @@ class KvCache {
   // The same call as `change` tells of. Errors: the call's, a change that no
   // cache makes.
   absl::Status Apply(const CacheChange& change);
-  // Told of changes from now on; null: nobody. It must outlive the cache.
+  // Told of changes from now on; null: nobody. It must outlive them.
   void Observe(CacheObserver* observer) { observer_ = observer; }
   // For changes that are made on top of the cache.
   void Tell(const CacheChange& change) {

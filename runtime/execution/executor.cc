@@ -483,7 +483,7 @@ absl::Status Executor::Run(const Batch& batch) {
 
 void Executor::Mark(int32_t slot) {
   history_.Mark(slot);
-  if (leader_ != nullptr) leader_->Changed({CacheChange::kMark, slot});
+  if (cache_ != nullptr) cache_->Tell({CacheChange::kMark, slot});
 }
 
 bool Executor::CanTruncate(int32_t slot, int64_t tokens) const {
@@ -501,9 +501,7 @@ absl::Status Executor::Truncate(int32_t slot, int64_t tokens) {
         "run its tokens again"));
   }
   // The cache tells of its own part, too, which then changes nothing.
-  if (leader_ != nullptr) {
-    leader_->Changed({CacheChange::kTruncateStates, slot, tokens});
-  }
+  cache_->Tell({CacheChange::kTruncateStates, slot, tokens});
   WEFT_RETURN_IF_ERROR(
       cache_->Truncate(slot, PagesForTokens(tokens) * kPageTokens));
   if (!cache_->has_slots() || tokens == cache_->position(slot)) {

@@ -130,8 +130,8 @@ class Executor {
   // thread-safe.
   absl::Status Run(const Step& step);
 
-  // Told of each step of a language model before it runs, and of Mark and
-  // Truncate; null: nobody. It must outlive the executor.
+  // Told of each step of a language model before it runs; null: nobody. It must
+  // outlive all steps. Mark and Truncate are told to the cache's observer.
   void LeadBy(StepLeader* leader) { leader_ = leader; }
 
   // Nodes of all steps from now on; null: none. For profiles and checks.
