@@ -36,7 +36,7 @@
 
 namespace weft {
 
-constexpr uint32_t kPlanFormatVersion = 2;
+constexpr uint32_t kPlanFormatVersion = 3;
 
 // With a reference, `plan` has model, vocabulary and options, but no graphs: it
 // cannot run and was not verified.

@@ -4,6 +4,7 @@
 
 #include "ops/kernels/attention/attention.h"
 #include "ops/kernels/attention/fused.inl"
+#include "ops/kernels/attention/pieces.inl"
 #include "ops/kernels/attention/run.inl"
 #include "ops/kernels/attention/softmax.inl"
 #include "ops/kernels/attention/tiles.inl"
@@ -123,13 +124,13 @@ void RunItems(const AttentionArgs& args, int64_t begin, int64_t end,
 
 constexpr AttentionKernel kFusedKernels[] = {
     {"attention", KvType::kF32,
-     RunItems<FusedRun<WidenedProducts<KvType::kF32>>>},
+     RunItems<FusedRun<WidenedProducts<KvType::kF32>>>, CombinePieces},
     {"attention", KvType::kF16,
-     RunItems<FusedRun<WidenedProducts<KvType::kF16>>>},
+     RunItems<FusedRun<WidenedProducts<KvType::kF16>>>, CombinePieces},
     {"attention", KvType::kBF16,
-     RunItems<FusedRun<WidenedProducts<KvType::kBF16>>>},
+     RunItems<FusedRun<WidenedProducts<KvType::kBF16>>>, CombinePieces},
     {"attention", KvType::kQ8_0,
-     RunItems<FusedRun<WidenedProducts<KvType::kQ8_0>>>},
+     RunItems<FusedRun<WidenedProducts<KvType::kQ8_0>>>, CombinePieces},
 };
 
 constexpr AttentionKernel kScoresKernels[] = {

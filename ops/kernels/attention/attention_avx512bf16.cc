@@ -365,7 +365,7 @@ void AttentionPairs(const AttentionArgs& args, int64_t begin, int64_t end,
 }
 
 constexpr AttentionKernel kFusedKernels[] = {
-    {"attention", KvType::kBF16, AttentionPairs},
+    {"attention", KvType::kBF16, AttentionPairs, CombinePieces},
 };
 
 }  // namespace

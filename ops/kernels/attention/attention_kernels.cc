@@ -1,5 +1,7 @@
 #include "ops/kernels/attention/attention_kernels.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "ops/kernels/attention/attention.h"
 #include "ops/ops.h"
@@ -39,6 +41,26 @@ void SetValues(const ValueType& values, const Attributes& attributes,
   args->values_are_keys = values.layout == "keys";
 }
 
+// Buckets of so many rows at most cut what rows see into pieces for several
+// threads; more rows are work enough.
+constexpr int64_t kMostCutRows = 8;
+// As much as pieces may take; where they would need more, there is work enough.
+constexpr int64_t kMostPartialBytes = int64_t{4} << 20;
+
+// Memory of a node for the pieces of its rows.
+int64_t PartialBytes(const NodeView& view, const AttentionArgs& sizes) {
+  const Bounds& bounds = view.graph.bounds;
+  int64_t pieces = AttentionPieces(bounds.context);
+  if (bounds.tokens > kMostCutRows || pieces < 2) return 0;
+  if (sizes.window > 0) {
+    pieces = std::min(pieces, AttentionPieces(sizes.window) + 1);
+  }
+  const int64_t of_piece = bounds.tokens * sizes.heads *
+                           AttentionPartialFloats(sizes.value_dim) *
+                           int64_t{sizeof(float)};
+  return std::min(pieces, kMostPartialBytes / of_piece) * of_piece;
+}
+
 // A node of the family. Node classes say what the operands are.
 class AttentionNode : public Kernel {
  public:
@@ -48,15 +70,19 @@ class AttentionNode : public Kernel {
 
   void Run(const KernelCall& call, int, int64_t begin,
            int64_t end) const override {
-    AttentionArgs args = sizes_;
-    args.rows = call.outputs[0].rows;
-    SetOperands(call, &args);
-    run_(args, begin, end, call.thread_scratch);
+    run_(ArgsOf(call), begin, end, call.thread_scratch);
   }
 
  protected:
   AttentionNode(const AttentionArgs& sizes, const AttentionKernel& kernel)
       : sizes_(sizes), run_(kernel.run) {}
+
+  AttentionArgs ArgsOf(const KernelCall& call) const {
+    AttentionArgs args = sizes_;
+    args.rows = call.outputs[0].rows;
+    SetOperands(call, &args);
+    return args;
+  }
 
   virtual void SetOperands(const KernelCall& call,
                            AttentionArgs* args) const = 0;
@@ -79,6 +105,8 @@ class AttentionNode : public Kernel {
     args->y_row_bytes = y.row_bytes;
   }
 
+  AttentionFunction run() const { return run_; }
+
  private:
   const AttentionArgs sizes_;
   const AttentionFunction run_;
@@ -88,13 +116,35 @@ class FusedNode : public AttentionNode {
  public:
   FusedNode(const NodeView& view, const AttentionKernel& kernel)
       : AttentionNode(SizesOf(view), kernel),
-        operands_(view.node.inputs.size()) {}
+        operands_(view.node.inputs.size()),
+        combine_(kernel.combine),
+        partial_bytes_(ScratchBytes(view)) {}
 
   static AttentionArgs SizesOf(const NodeView& view) {
     AttentionArgs args = ScoresSizesOf(view);
     SetValues(view.input(2).type,
               view.node.attributes.As<AttentionAttributes>(), &args);
     return args;
+  }
+
+  static int64_t ScratchBytes(const NodeView& view) {
+    return PartialBytes(view, SizesOf(view));
+  }
+
+  // Where rows are cut into pieces, these are put together last.
+  int phases() const override { return partial_bytes_ > 0 ? 2 : 1; }
+
+  int64_t Items(const KernelCall& call, int phase) const override {
+    const AttentionArgs args = CutArgsOf(call);
+    if (phase > 0) return args.pieces > 0 ? args.rows * args.heads : 0;
+    return AttentionNode::Items(call, phase) *
+           std::max<int64_t>(args.pieces, 1);
+  }
+
+  void Run(const KernelCall& call, int phase, int64_t begin,
+           int64_t end) const override {
+    (phase > 0 ? combine_ : run())(CutArgsOf(call), begin, end,
+                                   call.thread_scratch);
   }
 
  protected:
@@ -113,7 +163,26 @@ class FusedNode : public AttentionNode {
   }
 
  private:
+  // With the pieces that are items, if there are several and room for them.
+  AttentionArgs CutArgsOf(const KernelCall& call) const {
+    AttentionArgs args = ArgsOf(call);
+    if (partial_bytes_ == 0) return args;
+    const AttentionRange seen = AttentionPiecesSeen(args);
+    const int64_t pieces = seen.end - seen.begin;
+    const int64_t bytes = args.rows * args.heads * pieces *
+                          AttentionPartialFloats(args.value_dim) *
+                          int64_t{sizeof(float)};
+    if (pieces > 1 && bytes <= partial_bytes_) {
+      args.first_piece = seen.begin;
+      args.pieces = pieces;
+      args.partial = reinterpret_cast<float*>(call.scratch);
+    }
+    return args;
+  }
+
   const size_t operands_;
+  const AttentionFunction combine_;
+  const int64_t partial_bytes_;
 };
 
 class ScoresNode : public AttentionNode {
@@ -125,6 +194,8 @@ class ScoresNode : public AttentionNode {
   static AttentionArgs SizesOf(const NodeView& view) {
     return ScoresSizesOf(view);
   }
+
+  static int64_t ScratchBytes(const NodeView&) { return 0; }
 
  protected:
   void SetOperands(const KernelCall& call, AttentionArgs* args) const override {
@@ -154,6 +225,8 @@ class ValuesNode : public AttentionNode {
     return args;
   }
 
+  static int64_t ScratchBytes(const NodeView&) { return 0; }
+
  protected:
   void SetOperands(const KernelCall& call, AttentionArgs* args) const override {
     SetScores(call.inputs[0], args);
@@ -168,9 +241,9 @@ struct Exactness {
   const char* summation;
   double tolerance;
 };
-constexpr Exactness kExact = {"pages in order", 1e-4};
+constexpr Exactness kExact = {"pieces of pages in order", 1e-4};
 // Queries and weights are rounded to bfloat16, as the cache is.
-constexpr Exactness kPairs = {"pages in order, bfloat16 pairs", 0.1};
+constexpr Exactness kPairs = {"pieces of pages in order, bfloat16 pairs", 0.1};
 
 // One line of the family's lists.
 template <class Node>
@@ -194,10 +267,13 @@ class AttentionRow : public KernelEntry {
     return std::make_unique<Node>(view, kernel_);
   }
   double tolerance() const override { return tolerance_; }
+  int64_t ScratchBytes(const NodeView& view) const override {
+    return Node::ScratchBytes(view);
+  }
   int64_t ThreadScratchBytes(const NodeView& view) const override {
     const AttentionArgs sizes = Node::SizesOf(view);
     return AttentionScratchBytes(sizes.heads, sizes.kv_heads, sizes.key_dim,
-                                 sizes.value_dim);
+                                 sizes.value_dim, view.graph.bounds.context);
   }
 
  private:

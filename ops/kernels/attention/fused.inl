@@ -10,22 +10,24 @@
 //                                                       + weights * values
 #pragma once
 
+#include "ops/kernels/attention/pieces.inl"
 #include "ops/kernels/attention/run.inl"
 #include "ops/kernels/attention/softmax.inl"
 
 namespace weft {
 namespace {
 
+// What the rows see of one piece, apart from all others.
 template <class Products>
-void FusedRun(const Run& run) {
+WEFT_INLINE void WalkPiece(const Run& run, int64_t piece, float scale) {
   const float cap = run.args->softcap;
-  const bool scaled = cap > 0.0f || run.args->alibi > 0;
-  const float scale = scaled ? kLog2E : run.args->scale * kLog2E;
-  Products::PackQueries(run);
   ClearOutputs(run);
   ClearSums(run);
-  if (run.args->sinks != nullptr) BeginWithSinks(run, scale);
-  for (int64_t page = run.first_page; page < run.pages; ++page) {
+  if (run.args->sinks != nullptr) BeginWithSinks(run, piece, scale);
+  int64_t page = piece * kPiecePages, end = page + kPiecePages;
+  if (page < run.first_page) page = run.first_page;
+  if (end > run.pages) end = run.pages;
+  for (; page < end; ++page) {
     const Products products(run, page);
     for (int64_t tile = 0; tile < Tiles(run); ++tile) {
       const int64_t begin = TileBegin(run, tile);
@@ -47,7 +49,26 @@ void FusedRun(const Run& run) {
       products.Outputs(begin, rows, visible, scores, factor);
     }
   }
-  StoreOutputs(run, run.sum);
+}
+
+template <class Products>
+void FusedRun(const Run& run) {
+  const AttentionArgs& args = *run.args;
+  const float scale = ExponentScale(args);
+  const bool whole = args.pieces == 0 && run.first_piece == run.last_piece;
+  Products::PackQueries(run);
+  for (int64_t piece = run.first_piece; piece <= run.last_piece; ++piece) {
+    WalkPiece<Products>(run, piece, scale);
+    if (!whole) KeepPiece(run, piece, scale);
+  }
+  if (whole) return StoreOutputs(run, run.sum);
+  if (args.pieces > 0) return;
+  for (int64_t r = 0; r < run.rows; ++r) {
+    StorePartial(
+        args, TokenOf(run, r), HeadOf(run, r),
+        PartialAt(run.whole + r * AttentionPartialFloats(args.value_dim),
+                  run.vectors));
+  }
 }
 
 }  // namespace

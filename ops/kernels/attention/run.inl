@@ -25,6 +25,8 @@ struct Run {
   int64_t last_own;    // of the rows' own positions
   int64_t first_page;  // that at least one row sees
   int64_t pages;       // up to the last that one sees
+  // Pieces that are walked, to `last_piece` inclusive.
+  int64_t first_piece, last_piece;
   // Thread scratch.
   float* out;         // [rows][vectors * 16]
   float* widened;     // [64][vectors * 16], see OpenValues
@@ -34,6 +36,7 @@ struct Run {
   int32_t* position;  // [rows], the last that is seen
   int32_t* own;       // [rows]
   float* slope;       // [rows], with alibi
+  float* whole;       // [rows][AttentionPartialFloats], where there are pieces
 };
 
 WEFT_INLINE int64_t Tiles(const Run& run) {
@@ -52,20 +55,6 @@ WEFT_INLINE int64_t HeadOf(const Run& run, int64_t row) {
   return run.first_head + row % run.group;
 }
 
-// Where a row stands.
-WEFT_INLINE int64_t OwnPosition(const AttentionArgs& args, int64_t token) {
-  return args.own_positions != nullptr ? args.own_positions[token]
-                                       : args.positions[token];
-}
-
-// The last position that a row sees.
-WEFT_INLINE int64_t LastSeen(const AttentionArgs& args, int64_t token) {
-  const int64_t last = args.positions[token];
-  if (args.own_positions == nullptr || args.window == 0) return last;
-  const int64_t ahead = args.own_positions[token] + args.window - 1;
-  return ahead < last ? ahead : last;
-}
-
 // See AttentionAttributes::alibi.
 WEFT_INLINE float AlibiSlope(const AttentionArgs& args, int64_t head) {
   int64_t power = 1;
@@ -75,18 +64,6 @@ WEFT_INLINE float AlibiSlope(const AttentionArgs& args, int64_t head) {
       head < power ? -step * static_cast<double>(head + 1)
                    : -step / 2 * static_cast<double>(2 * (head - power) + 1);
   return static_cast<float>(__builtin_exp2(exponent));
-}
-
-// The first position that a row at `position` sees.
-WEFT_INLINE int64_t WindowBegin(const AttentionArgs& args, int64_t position) {
-  int64_t first = args.window > 0 && position >= args.window
-                      ? position + 1 - args.window
-                      : 0;
-  if (args.chunk > 0) {
-    const int64_t chunk = position / args.chunk * args.chunk;
-    if (chunk > first) first = chunk;
-  }
-  return first;
 }
 
 // The key of the page that stands at `position`; 0 or 64 where none does.
@@ -147,6 +124,8 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t head_begin,
   }
   run.first_page = WindowBegin(args, first_own) / kPageTokens;
   run.pages = run.last / kPageTokens + 1;
+  run.first_piece = FirstPiece(args, first_own, run.first);
+  run.last_piece = run.last / kPieceTokens;
   run.out = reinterpret_cast<float*>(scratch);
   run.widened = run.out + run.rows * run.vectors * 16;
   run.q = run.widened + kPageTokens * run.vectors * 16;
@@ -155,6 +134,7 @@ WEFT_INLINE Run StartRun(const AttentionArgs& args, int64_t head_begin,
   run.position = reinterpret_cast<int32_t*>(run.maximum + run.rows + 16);
   run.own = run.position + run.rows;
   run.slope = reinterpret_cast<float*>(run.own + run.rows);
+  run.whole = run.slope + run.rows;
   for (int64_t r = 0; r < run.rows; ++r) {
     const int64_t token = TokenOf(run, r);
     run.position[r] = static_cast<int32_t>(LastSeen(args, token));
@@ -176,7 +156,9 @@ WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
   const int64_t blocks = AttentionBlocks(args.rows, args.heads, args.kv_heads);
   const int64_t parts = AttentionParts(args.rows, args.heads, args.kv_heads);
   const int64_t group = args.heads / args.kv_heads;
-  for (int64_t item = begin; item < end; ++item) {
+  const int64_t pieces = args.pieces > 0 ? args.pieces : 1;
+  for (int64_t at = begin; at < end; ++at) {
+    const int64_t item = at / pieces, piece = args.first_piece + at % pieces;
     const int64_t kv_head = item / blocks / parts;
     const int64_t part = item / blocks % parts;
     const int64_t head_begin = kv_head * group + part * group / parts;
@@ -189,8 +171,13 @@ WEFT_INLINE void ForRuns(const AttentionArgs& args, int64_t begin, int64_t end,
       while (stop < token_end && args.slots[stop] == args.slots[t]) {
         ++stop;
       }
-      run_one(StartRun(args, head_begin, head_end, t, stop, thread_scratch));
+      Run run = StartRun(args, head_begin, head_end, t, stop, thread_scratch);
       t = stop;
+      if (args.pieces > 0) {
+        if (piece < run.first_piece || piece > run.last_piece) continue;
+        run.first_piece = run.last_piece = piece;
+      }
+      run_one(run);
     }
   }
 }
@@ -260,10 +247,11 @@ WEFT_INLINE void ClearSums(const Run& run) {
   for (int i = 0; i < 16; ++i) run.maximum[run.rows + i] = 0.0f;
 }
 
-// Rows begin with their head's sink, as if it were the score of a key whose
-// value is 0. `scale` makes powers of two of scores.
-WEFT_INLINE void BeginWithSinks(const Run& run, float scale) {
+// Rows begin their first piece with their head's sink, as if it were the score
+// of a key whose value is 0. `scale` makes powers of two of scores.
+WEFT_INLINE void BeginWithSinks(const Run& run, int64_t piece, float scale) {
   for (int64_t r = 0; r < run.rows; ++r) {
+    if (FirstPiece(*run.args, run.own[r], run.position[r]) != piece) continue;
     const float score = run.args->sinks[HeadOf(run, r)] * kLog2E / scale;
     run.maximum[r] = score < kNoMaximum    ? kNoMaximum
                      : score > -kNoMaximum ? -kNoMaximum
@@ -272,24 +260,28 @@ WEFT_INLINE void BeginWithSinks(const Run& run, float scale) {
   }
 }
 
+// y = out * factor for one token and head.
+WEFT_INLINE void StoreOutput(const AttentionArgs& args, int64_t token,
+                             int64_t head, const float* out, float factor) {
+  float* y = reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(args.y) +
+                                      token * args.y_row_bytes) +
+             head * args.value_dim;
+  for (int64_t i = 0; i < args.value_dim; i += 16) {
+    const F32x16 v = Load(out + i) * Splat(factor);
+    if (i + 16 <= args.value_dim) {
+      Store(y + i, v);
+    } else {
+      StorePart(y + i, v, static_cast<int>(args.value_dim - i));
+    }
+  }
+}
+
 // y = out / the row's sum, if there are sums.
 WEFT_INLINE void StoreOutputs(const Run& run, const float* sum) {
-  const AttentionArgs& args = *run.args;
   for (int64_t r = 0; r < run.rows; ++r) {
-    float* y = reinterpret_cast<float*>(reinterpret_cast<uint8_t*>(args.y) +
-                                        TokenOf(run, r) * args.y_row_bytes) +
-               HeadOf(run, r) * args.value_dim;
-    const float* out = run.out + r * run.vectors * 16;
-    const F32x16 factor =
-        Splat(sum == nullptr ? 1.0f : 1.0f / ReduceSum(Load(sum + r * 16)));
-    for (int64_t i = 0; i < args.value_dim; i += 16) {
-      const F32x16 v = Load(out + i) * factor;
-      if (i + 16 <= args.value_dim) {
-        Store(y + i, v);
-      } else {
-        StorePart(y + i, v, static_cast<int>(args.value_dim - i));
-      }
-    }
+    StoreOutput(*run.args, TokenOf(run, r), HeadOf(run, r),
+                run.out + r * run.vectors * 16,
+                sum == nullptr ? 1.0f : 1.0f / ReduceSum(Load(sum + r * 16)));
   }
 }
 

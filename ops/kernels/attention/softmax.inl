@@ -74,7 +74,7 @@ WEFT_INLINE F32x16 Exp2(F32x16 x) {
   p = MultiplyAdd(p, r, Splat(0.24022242134775817f));
   p = MultiplyAdd(p, r, Splat(0.693146977506009f));
   p = MultiplyAdd(p, r, Splat(1.0f));
-  const I32x16 exponent = (BitsOf(sum) << 23) + 0x3f800000;
+  const I32x16 exponent = (BitsOf(sum) + 127) << 23;
   return Select(tiny, F32x16{}, p * FloatsOf(exponent));
 }
 
@@ -121,19 +121,21 @@ WEFT_INLINE void TileWeights(float* scores, int rows, float scale,
   }
 }
 
-// factor[r] = 2^(scale * (maximum[r] - updated[r])); takes over the new maxima
-// and adds to the sums [rows][16]. All arrays of maxima and factors can be read
-// up to 16 lanes.
+// 2^(scale * (before - after)): what is relative to one maximum made relative
+// to another, which is not less. Exp2(0) is exactly 1.
+WEFT_INLINE F32x16 FactorTo(F32x16 before, F32x16 after, F32x16 scale) {
+  const F32x16 scaled = after * scale;
+  return Exp2(Select(Less(Absolute(scaled), Splat(kLargeMaximum)),
+                     before * scale - scaled, (before - after) * scale));
+}
+
+// Takes over the new maxima and adds to the sums [rows][16]; factor[r] is what
+// outputs so far must be multiplied by. All arrays of maxima and factors can be
+// read up to 16 lanes.
 WEFT_INLINE void TileFactors(int rows, float scale, const float* updated,
                              const float* added, float* maximum, float* sum,
                              float* factor) {
-  const F32x16 scales = Splat(scale);
-  const F32x16 before = Load(maximum), after = Load(updated);
-  const F32x16 scaled = after * scales;
-  // Exp2(0) is exactly 1.
-  Store(factor,
-        Exp2(Select(Less(Absolute(scaled), Splat(kLargeMaximum)),
-                    before * scales - scaled, (before - after) * scales)));
+  Store(factor, FactorTo(Load(maximum), Load(updated), Splat(scale)));
   for (int r = 0; r < rows; ++r) {
     maximum[r] = updated[r];
     Store(sum + 16 * r, MultiplyAdd(Load(sum + 16 * r), Splat(factor[r]),

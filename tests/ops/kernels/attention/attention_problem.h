@@ -48,9 +48,9 @@ struct AttentionShape {
 // Scratch that a kernel must not leave: canaries stand behind it.
 class Scratch {
  public:
-  explicit Scratch(const AttentionShape& s)
+  Scratch(const AttentionShape& s, int64_t context)
       : size_(static_cast<size_t>(AttentionScratchBytes(
-            s.heads, s.kv_heads, s.key_dim, s.value_dim))),
+            s.heads, s.kv_heads, s.key_dim, s.value_dim, context))),
         bytes_(size_ + 192, 0xff) {}
   uint8_t* data() {
     return bytes_.data() +
@@ -72,10 +72,12 @@ struct Problem {
           std::vector<int32_t> at_positions, std::vector<int32_t> of_sequence,
           std::mt19937& random, float scale_of_queries = 1.0f)
       : shape(s),
+        context(
+            std::max(256, *std::max_element(lengths.begin(), lengths.end()))),
         keys(s.type, true, s.kv_heads, s.key_dim,
-             static_cast<int64_t>(lengths.size()), 4),
+             static_cast<int64_t>(lengths.size()), (context + 63) / 64),
         values(s.type, false, s.kv_heads, s.value_dim,
-               static_cast<int64_t>(lengths.size()), 4),
+               static_cast<int64_t>(lengths.size()), (context + 63) / 64),
         positions(std::move(at_positions)),
         sequence(std::move(of_sequence)),
         q(rows(), s.heads * s.key_dim, random, 5, scale_of_queries),
@@ -143,7 +145,7 @@ struct Problem {
 
   RandomMatrix Run(AttentionFunction attention) {
     RandomMatrix y = Output();
-    Scratch scratch(shape);
+    Scratch scratch(shape, context);
     attention(Args(y, nullptr, 0), 0, Items(), scratch.data());
     EXPECT_TRUE(scratch.Intact());
     return y;
@@ -152,10 +154,33 @@ struct Problem {
   // Item by item, the last first.
   RandomMatrix RunBackwards(AttentionFunction attention) {
     RandomMatrix y = Output();
-    Scratch scratch(shape);
+    Scratch scratch(shape, context);
     for (int64_t i = Items(); i-- > 0;) {
       attention(Args(y, nullptr, 0), i, i + 1, scratch.data());
     }
+    return y;
+  }
+
+  // Pieces are items, the last first; nobody has cleared their memory.
+  RandomMatrix RunInPieces(const AttentionKernel& kernel) {
+    RandomMatrix y = Output();
+    Scratch scratch(shape, context);
+    AttentionArgs args = Args(y, nullptr, 0);
+    const AttentionRange seen = AttentionPiecesSeen(args);
+    args.first_piece = seen.begin;
+    args.pieces = seen.end - seen.begin;
+    std::vector<float> partial(
+        static_cast<size_t>(rows() * shape.heads * args.pieces *
+                            AttentionPartialFloats(shape.value_dim)),
+        NAN);
+    args.partial = partial.data();
+    for (int64_t i = Items() * args.pieces; i-- > 0;) {
+      kernel.run(args, i, i + 1, scratch.data());
+    }
+    for (int64_t i = rows() * shape.heads; i-- > 0;) {
+      kernel.combine(args, i, i + 1, scratch.data());
+    }
+    EXPECT_TRUE(scratch.Intact());
     return y;
   }
 
@@ -163,7 +188,7 @@ struct Problem {
   bool SameAlone(AttentionFunction attention, int64_t row,
                  RandomMatrix& together) {
     RandomMatrix alone = Output();
-    Scratch scratch(shape);
+    Scratch scratch(shape, context);
     AttentionArgs args = Args(alone, nullptr, 0);
     args.q = &q.at(row, 0);
     args.y = &alone.at(row, 0);
@@ -291,6 +316,7 @@ struct Problem {
   }
 
   AttentionShape shape;
+  int64_t context;
   KvPages keys, values;
   std::vector<int32_t> positions, sequence;
   RandomMatrix q;

@@ -115,6 +115,42 @@ TEST(Attention, GivesARowTheSameBitsAloneAndAmongOthers) {
   }
 }
 
+// Rows that look back on one to three pieces, and windows and chunks that begin
+// within one.
+TEST(Attention, GivesTheSameBitsWhetherOrNotPiecesAreItems) {
+  const AttentionShape shapes[] = {{KvType::kF32, 3, 1, 24, 20},
+                                   {KvType::kF16, 8, 2, 64, 64},
+                                   {KvType::kBF16, 2, 2, 33, 47},
+                                   {KvType::kQ8_0, 16, 1, 32, 32}};
+  const AttentionVariant variants[] = {{0, 0, 0},
+                                       {1, 0, 0},
+                                       {1500, 0, 0},
+                                       {64, 3.0f, 0},
+                                       {0, 0, 0, 1, 0, 1100},
+                                       {1030, 0, 0, 1, 0, 0, true},
+                                       {0, 2.0f, 0, 1, 0, 0, true}};
+  std::mt19937 random(10);
+  for (const AttentionShape& shape : shapes) {
+    Problem problem(shape, {2500, 1100, 5},
+                    {2499, 2498, 1023, 1024, 2047, 2048, 1099, 1, 4},
+                    {0, 0, 0, 0, 0, 0, 1, 1, 2}, random);
+    for (const AttentionVariant& variant : variants) {
+      problem.variant = variant;
+      for (const AttentionKernels* kernels : KernelsHere()) {
+        const auto kernel = std::find_if(
+            kernels->fused.begin(), kernels->fused.end(),
+            [&](const AttentionKernel& k) { return k.type == shape.type; });
+        RandomMatrix y = problem.Run(kernel->run);
+        problem.ExpectNearReference(y);
+        EXPECT_TRUE(problem.RunInPieces(*kernel).SameBits(y));
+        for (int64_t row = 0; row < problem.rows(); ++row) {
+          EXPECT_TRUE(problem.SameAlone(kernel->run, row, y));
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, NeverReadsWhatARowMayNotSee) {
   std::mt19937 random(5);
   for (const AttentionKernels* kernels : KernelsHere()) {
@@ -147,7 +183,7 @@ TEST(Attention, ReadsNoPageBeforeTheWindow) {
     table[0] = table[1] = 1 << 30;
     keys.page_table = values.page_table = table.data();
     RandomMatrix again = problem.Output();
-    Scratch scratch(problem.shape);
+    Scratch scratch(problem.shape, problem.context);
     AttentionArgs args = problem.Args(again, nullptr, 0);
     args.keys = &keys;
     args.values = &values;
@@ -170,7 +206,7 @@ TEST(AttentionPrimitives, AgreeWithTheFusedKernel) {
         RandomMatrix y = problem->Output();
         std::vector<float> scores(
             static_cast<size_t>(problem->rows() * shape.heads * columns), NAN);
-        Scratch scratch(shape);
+        Scratch scratch(shape, problem->context);
         const AttentionArgs args = problem->Args(y, &scores, columns);
         const int64_t items = problem->Items();
         Find(kernels->scores, shape.type)(args, items / 2, items,

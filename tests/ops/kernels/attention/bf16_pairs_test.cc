@@ -84,6 +84,25 @@ TEST_F(AttentionBf16PairsTest, GivesTheSameBitsForEverySplit) {
   }
 }
 
+TEST_F(AttentionBf16PairsTest, GivesTheSameBitsWhetherOrNotPiecesAreItems) {
+  std::mt19937 random(4);
+  const AttentionKernel& kernel = kAttentionKernelsAvx512Bf16.fused.lines[0];
+  for (const AttentionShape& shape :
+       {AttentionShape{KvType::kBF16, 4, 2, 64, 64},
+        AttentionShape{KvType::kBF16, 2, 2, 33, 47}}) {
+    Problem problem(shape, {2500}, {2499, 1023, 1024, 2047, 3}, {0, 0, 0, 0, 0},
+                    random);
+    for (const int64_t window : {0, 5, 1500}) {
+      problem.variant.window = window;
+      RandomMatrix y = problem.Run(kernel.run);
+      EXPECT_TRUE(problem.RunInPieces(kernel).SameBits(y));
+      for (int64_t row = 0; row < problem.rows(); ++row) {
+        EXPECT_TRUE(problem.SameAlone(kernel.run, row, y));
+      }
+    }
+  }
+}
+
 TEST_F(AttentionBf16PairsTest, GivesARowTheSameBitsAloneAndAmongOthers) {
   std::mt19937 random(3);
   for (const AttentionShape& shape : kShapes) {
