@@ -26,8 +26,9 @@ namespace {
 
 struct Flags {
   std::string model, after, before, diff, format = "text", layers, output;
-  std::string from_text, source, diff_plan, profile;
-  nlohmann::json times;  // of `profile`
+  std::string from_text, source, diff_plan;
+  std::vector<std::string> profiles;
+  nlohmann::json times;  // of `profiles`
   int64_t bucket = 0;
   bool has_bucket = false, list_passes = false;
   bool list_ops = false;
@@ -314,18 +315,11 @@ absl::StatusOr<int> DumpCommand(Flags& flags, const CommonFlags& common,
     return kExitOk;
   }
   WEFT_RETURN_IF_ERROR(CheckFlags(flags));
-  if (!flags.profile.empty()) {
+  if (!flags.profiles.empty()) {
     if (flags.format != "html") {
       return UsageError("--profile: the html page alone shows times");
     }
-    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.profile));
-    absl::StatusOr<nlohmann::json> times = TimesOf(text);
-    if (!times.ok()) {
-      return absl::Status(
-          times.status().code(),
-          absl::StrCat(flags.profile, ": ", times.status().message()));
-    }
-    flags.times = *std::move(times);
+    WEFT_ASSIGN_OR_RETURN(flags.times, ReadTimes(flags.profiles));
   }
   if (!flags.diff_plan.empty()) {
     if (!has_model) return UsageError("--diff-plan: give the other plan, too");
@@ -368,9 +362,13 @@ void AddDump(CLI::App& app, const CommonFlags& common, Action* action) {
                    "page with the graphs of the whole pipeline; pb: a "
                    "message (graph/graph.proto); onnx: for viewers")
       ->capture_default_str();
-  command->add_option("--profile", flags->profile,
-                      "for the html page: measured times, a file of what weft "
-                      "profile --json prints of the same model");
+  command
+      ->add_option("--profile", flags->profiles,
+                   "for the html page: measured times, a file of what weft "
+                   "profile --json prints of the same model; a second stands "
+                   "beside it")
+      ->expected(1)
+      ->take_all();
   command->add_option("--layers", flags->layers,
                       "only the nodes of these blocks, A-B");
   command->add_option("-o", flags->output, "write to this file");

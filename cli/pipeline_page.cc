@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "cli/command.h"
 #include "cli/html/page.h"
 #include "cli/html/program_data.h"
 
@@ -61,17 +62,16 @@ absl::StatusOr<std::string> PipelinePage(const GgufFile& file,
   return PageOf(data, page);
 }
 
-absl::StatusOr<nlohmann::json> TimesOf(const std::string& profile) {
+absl::Status AddTimes(const nlohmann::json& profile, const std::string& name,
+                      nlohmann::json* times) {
   using Json = nlohmann::json;
   const absl::Status wrong = absl::InvalidArgumentError(
       "no profile: want what weft profile --json prints");
-  const Json read = Json::parse(profile, nullptr, false);
-  if (!read.is_object() || !read.contains("phases") ||
-      !read["phases"].is_array()) {
+  if (!profile.is_object() || !profile.contains("phases") ||
+      !profile["phases"].is_array()) {
     return wrong;
   }
-  Json times = Json::array();
-  for (const Json& phase : read["phases"]) {
+  for (const Json& phase : profile["phases"]) {
     const auto is = [&](const char* key, auto type) {
       return phase.is_object() && phase.contains(key) && (phase[key].*type)();
     };
@@ -86,11 +86,36 @@ absl::StatusOr<nlohmann::json> TimesOf(const std::string& profile) {
           !node["seconds"].is_number()) {
         return wrong;
       }
-      nodes[node["name"].get<std::string>()] = node["seconds"];
+      const auto share = [&](const char* key) {
+        const auto found = node.find(key);
+        return found != node.end() && found->is_number() ? *found : Json();
+      };
+      nodes[node["name"].get<std::string>()] = {node["seconds"],
+                                                share("share_of_bandwidth"),
+                                                share("share_of_arithmetic")};
     }
-    times.push_back({{"label", phase["name"]},
-                     {"steps", phase["steps"]},
-                     {"nodes", std::move(nodes)}});
+    const std::string label = phase["name"].get<std::string>();
+    times->push_back(
+        {{"label", name.empty() ? label : absl::StrCat(label, ", ", name)},
+         {"phase", label},
+         {"steps", phase["steps"]},
+         {"nodes", std::move(nodes)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<nlohmann::json> ReadTimes(
+    const std::vector<std::string>& files) {
+  nlohmann::json times = nlohmann::json::array();
+  for (const std::string& file : files) {
+    WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+    const absl::Status added =
+        AddTimes(nlohmann::json::parse(text, nullptr, false),
+                 files.size() > 1 ? Title(file) : "", &times);
+    if (!added.ok()) {
+      return absl::Status(added.code(),
+                          absl::StrCat(file, ": ", added.message()));
+    }
   }
   return times;
 }

@@ -4,7 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/listing.h"
 #include "nlohmann/json.hpp"
@@ -21,13 +23,19 @@ struct PageOptions {
   // pass, or with the graph before it. Empty: at the end.
   int64_t bucket = 0;
   std::string stop_after, stop_before;
-  nlohmann::json times;  // as TimesOf gives them; null: none were measured
+  nlohmann::json times;  // what AddTimes added; null: none were measured
 };
 
-// What a page tells of `weft profile --json`: for each phase {"label", "steps",
-// "nodes": {name: seconds of all steps}}. An error when `profile` is no such
-// thing; no number of it is anything but shown.
-absl::StatusOr<nlohmann::json> TimesOf(const std::string& profile);
+// Adds what a page tells of a profile, the object that `weft profile --json`
+// prints, as one list entry for each phase: {"label", "phase", "steps",
+// "nodes": {name: [seconds of all steps, share of bandwidth, of arithmetic]}},
+// shares null where there are none. `name` tells profiles apart. An error when
+// `profile` is no such thing; no number of it is anything but shown.
+absl::Status AddTimes(const nlohmann::json& profile, const std::string& name,
+                      nlohmann::json* times);
+
+// Of files, which stand side by side.
+absl::StatusOr<nlohmann::json> ReadTimes(const std::vector<std::string>& files);
 
 // One verified graph. With options, the kernels that they refuse are told.
 std::string GraphPage(const Graph& graph,

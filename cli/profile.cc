@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/pipeline_page.h"
 #include "graph/listing.h"
 #include "text/printable.h"
 
@@ -28,7 +29,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kTopNodes = 12;
 
 struct Flags {
-  std::string model, trace;
+  std::string model, trace, html;
   int64_t prompt = 256, generate = 32;
   bool json = false;
   CompileFlags compile;
@@ -204,6 +205,96 @@ Json TraceOf(const Profiler& profiler, const Limits& limits) {
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
 }
 
+struct Profile {
+  std::vector<Phase> phases;
+  const std::vector<StepTime>& steps;
+  Limits limits;
+  int threads;
+  Isa isa;
+
+  std::vector<ProfileRow> Rows(const Phase& phase, ProfileBy by) const {
+    return Summarize(steps, phase.name, by, limits);
+  }
+
+  ProfileRow Total(const Phase& phase) const {
+    ProfileRow total;
+    for (const ProfileRow& row : Rows(phase, ProfileBy::kOp)) {
+      total.bytes += row.bytes;
+      total.operations += row.operations;
+      total.memory_seconds += row.memory_seconds;
+      total.arithmetic_seconds += row.arithmetic_seconds;
+    }
+    return total;
+  }
+};
+
+Json ToJson(const Profile& profile) {
+  const Limits& limits = profile.limits;
+  Json json = {{"threads", profile.threads},
+               {"isa", Name(profile.isa)},
+               {"limits",
+                {{"int8_ops", Share(limits.int8_ops, 1)},
+                 {"bf16_flops", Share(limits.bf16_flops, 1)},
+                 {"f32_flops", Share(limits.f32_flops, 1)},
+                 {"read_bytes_per_second", limits.read_bytes_per_second}}}};
+  json["phases"] = Json::array();
+  for (const Phase& phase : profile.phases) {
+    const ProfileRow total = profile.Total(phase);
+    json["phases"].push_back(
+        {{"name", phase.name},
+         {"tokens", phase.tokens},
+         {"steps", phase.steps},
+         {"seconds", phase.seconds},
+         {"tokens_per_second", phase.tokens / phase.seconds},
+         {"seconds_outside_nodes", phase.seconds - phase.node_seconds},
+         {"bytes", total.bytes},
+         {"bytes_per_token", static_cast<double>(total.bytes) / phase.tokens},
+         {"operations", total.operations},
+         {"share_of_bandwidth", Share(total.memory_seconds, phase.seconds)},
+         {"share_of_arithmetic",
+          Share(total.arithmetic_seconds, phase.seconds)},
+         {"ops", RowsJson(profile.Rows(phase, ProfileBy::kOp), phase)},
+         {"blocks", RowsJson(profile.Rows(phase, ProfileBy::kBlock), phase)},
+         {"nodes", RowsJson(profile.Rows(phase, ProfileBy::kNode), phase)}});
+  }
+  return json;
+}
+
+void Print(const Profile& profile) {
+  const Limits& limits = profile.limits;
+  std::cout << absl::StreamFormat(
+      "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
+      "Gop/s, reading %.1f GB/s\n",
+      profile.threads, limits.int8_ops / 1e9, limits.bf16_flops / 1e9,
+      limits.f32_flops / 1e9, limits.read_bytes_per_second / 1e9);
+  for (const Phase& phase : profile.phases) {
+    const ProfileRow total = profile.Total(phase);
+    std::cout << absl::StreamFormat(
+        "\n%s: %d tokens in %d steps, %.1f ms, %.1f tokens/s; %.0f%% of "
+        "reading memory, %.0f%% of arithmetic; %.1f%% outside nodes\n",
+        phase.name, phase.tokens, phase.steps, phase.seconds * 1e3,
+        phase.tokens / phase.seconds,
+        100 * total.memory_seconds / phase.seconds,
+        100 * total.arithmetic_seconds / phase.seconds,
+        100 * (1 - phase.node_seconds / phase.seconds));
+    PrintRows("op", profile.Rows(phase, ProfileBy::kOp), phase, 100);
+    PrintRows("block", profile.Rows(phase, ProfileBy::kBlock), phase, 100);
+    PrintRows("longest nodes", profile.Rows(phase, ProfileBy::kNode), phase,
+              kTopNodes);
+  }
+}
+
+// The page of dump with the graph that ran and these times.
+absl::Status WritePage(const Plan& plan, const Json& profile,
+                       const Flags& flags) {
+  PageOptions page;
+  page.source = flags.model;
+  page.times = nlohmann::json::array();
+  WEFT_RETURN_IF_ERROR(AddTimes(nlohmann::json(profile), "", &page.times));
+  return WriteFile(flags.html, GraphPage(plan.buckets.back(),
+                                         KernelOptionsOf(plan.options), page));
+}
+
 absl::Status Check(const Flags& flags) {
   const std::pair<const char*, int64_t> numbers[] = {
       {"--prompt", flags.prompt}, {"--generate", flags.generate}};
@@ -236,8 +327,8 @@ absl::StatusOr<int> ProfileCommand(const Flags& given,
                                    const CommonFlags& common) {
   Flags flags = given;
   WEFT_RETURN_IF_ERROR(Check(flags));
-  if (!flags.trace.empty()) {
-    WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.trace));
+  for (const std::string& file : {flags.trace, flags.html}) {
+    if (!file.empty()) WEFT_RETURN_IF_ERROR(CheckCanWrite(file));
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common));
@@ -266,65 +357,16 @@ absl::StatusOr<int> ProfileCommand(const Flags& given,
             .dump(-1, ' ', false, Json::error_handler_t::replace);
     WEFT_RETURN_IF_ERROR(WriteFile(flags.trace, text));
   }
-  const std::vector<Phase> phases = PhasesOf(profiler.steps());
-  Json json = {{"threads", engine->threads()},
-               {"isa", Name(plan.options.isa)},
-               {"limits",
-                {{"int8_ops", Share(limits.int8_ops, 1)},
-                 {"bf16_flops", Share(limits.bf16_flops, 1)},
-                 {"f32_flops", Share(limits.f32_flops, 1)},
-                 {"read_bytes_per_second", limits.read_bytes_per_second}}}};
-  json["phases"] = Json::array();
-  if (!flags.json) {
-    std::cout << absl::StreamFormat(
-        "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
-        "Gop/s, reading %.1f GB/s\n",
-        engine->threads(), limits.int8_ops / 1e9, limits.bf16_flops / 1e9,
-        limits.f32_flops / 1e9, limits.read_bytes_per_second / 1e9);
+  const Profile profile = {PhasesOf(profiler.steps()), profiler.steps(), limits,
+                           engine->threads(), plan.options.isa};
+  if (!flags.html.empty()) {
+    WEFT_RETURN_IF_ERROR(WritePage(plan, ToJson(profile), flags));
   }
-  for (const Phase& phase : phases) {
-    const auto rows = [&](ProfileBy by) {
-      return Summarize(profiler.steps(), phase.name, by, limits);
-    };
-    ProfileRow total;
-    for (const ProfileRow& row : rows(ProfileBy::kOp)) {
-      total.bytes += row.bytes;
-      total.operations += row.operations;
-      total.memory_seconds += row.memory_seconds;
-      total.arithmetic_seconds += row.arithmetic_seconds;
-    }
-    if (flags.json) {
-      json["phases"].push_back(
-          {{"name", phase.name},
-           {"tokens", phase.tokens},
-           {"steps", phase.steps},
-           {"seconds", phase.seconds},
-           {"tokens_per_second", phase.tokens / phase.seconds},
-           {"seconds_outside_nodes", phase.seconds - phase.node_seconds},
-           {"bytes", total.bytes},
-           {"bytes_per_token", static_cast<double>(total.bytes) / phase.tokens},
-           {"operations", total.operations},
-           {"share_of_bandwidth", Share(total.memory_seconds, phase.seconds)},
-           {"share_of_arithmetic",
-            Share(total.arithmetic_seconds, phase.seconds)},
-           {"ops", RowsJson(rows(ProfileBy::kOp), phase)},
-           {"blocks", RowsJson(rows(ProfileBy::kBlock), phase)},
-           {"nodes", RowsJson(rows(ProfileBy::kNode), phase)}});
-      continue;
-    }
-    std::cout << absl::StreamFormat(
-        "\n%s: %d tokens in %d steps, %.1f ms, %.1f tokens/s; %.0f%% of "
-        "reading memory, %.0f%% of arithmetic; %.1f%% outside nodes\n",
-        phase.name, phase.tokens, phase.steps, phase.seconds * 1e3,
-        phase.tokens / phase.seconds,
-        100 * total.memory_seconds / phase.seconds,
-        100 * total.arithmetic_seconds / phase.seconds,
-        100 * (1 - phase.node_seconds / phase.seconds));
-    PrintRows("op", rows(ProfileBy::kOp), phase, 100);
-    PrintRows("block", rows(ProfileBy::kBlock), phase, 100);
-    PrintRows("longest nodes", rows(ProfileBy::kNode), phase, kTopNodes);
+  if (flags.json) {
+    PrintJson(ToJson(profile));
+  } else {
+    Print(profile);
   }
-  if (flags.json) PrintJson(json);
   return kExitOk;
 }
 
@@ -344,6 +386,9 @@ void AddProfile(CLI::App& app, const CommonFlags& common, Action* action) {
           ->capture_default_str();
   command->add_option("--trace", flags->trace,
                       "write Chrome trace events to this file, for Perfetto");
+  command->add_option("--html", flags->html,
+                      "write the page of dump with these times to this file; "
+                      "dump --profile sets profiles side by side");
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->compile.AddTo(*command);
   command->callback([flags, &common, action] {

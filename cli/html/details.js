@@ -25,22 +25,42 @@ function tableOf(rows) {
   return element('table', {}, body);
 }
 
-// Seconds of a node in a step of a phase that was measured; undefined: none.
-const stepSeconds = (phase, node) =>
+// What was measured of a node in all steps of a phase, [seconds, share of
+// bandwidth, share of arithmetic]; undefined: nothing.
+const measured = (phase, node) =>
   Object.hasOwn(phase.nodes, node.name || node.op) ?
-    phase.nodes[node.name || node.op] / Math.max(1, phase.steps) : undefined;
+    phase.nodes[node.name || node.op] : undefined;
+
+// Seconds of a node in a step of a phase that was measured; undefined: none.
+function stepSeconds(phase, node) {
+  const all = measured(phase, node);
+  return all && all[0] / Math.max(1, phase.steps);
+}
 
 const phaseSeconds = (phase) => Object.values(phase.nodes)
-  .reduce((sum, seconds) => sum + seconds, 0) / Math.max(1, phase.steps);
+  .reduce((sum, [seconds]) => sum + seconds, 0) / Math.max(1, phase.steps);
 
-// "31 us, 4.2% of prefill": of a step.
+const secondsText = (seconds) =>
+  scaled(seconds * 1e6, 1000, [' us', ' ms', ' s']);
+
+const percentText = (share) => (100 * share).toFixed(share < 0.1 ? 1 : 0) + '%';
+
+// "31 us, 4.2% of a step; 80% of reading memory": of a step.
 function timeText(phase, node) {
   const seconds = stepSeconds(phase, node);
   if (seconds === undefined) return '';
+  const [, bandwidth, arithmetic] = measured(phase, node);
   const share = 100 * seconds / Math.max(phaseSeconds(phase), 1e-12);
-  return scaled(seconds * 1e6, 1000, [' us', ' ms', ' s']) + ', ' +
-    share.toFixed(1) + '% of a step';
+  const shares = [[bandwidth, ' of reading memory'], [arithmetic, ' of arithmetic']]
+    .filter(([of]) => of > 0).sort((a, b) => b[0] - a[0]).slice(0, 1)
+    .map(([of, what]) => '; ' + percentText(of) + what);
+  return secondsText(seconds) + ', ' + share.toFixed(1) + '% of a step' +
+    shares.join('');
 }
+
+const nodeList = (nodes, select, textOf) => listOf(nodes.slice(0, 8).map((node) =>
+  element('div', {}, nodeLink(node, select),
+    element('div', {class: 'muted', text: textOf(node)}))));
 
 // The nodes that took longest, with their times.
 function slowest(program, point, select) {
@@ -50,9 +70,26 @@ function slowest(program, point, select) {
       .sort((a, b) => stepSeconds(phase, b) - stepSeconds(phase, a));
     if (timed.length === 0) continue;
     parts.push(element('h3', {text: 'Slowest, ' + phase.label}),
-      listOf(timed.slice(0, 8).map((node) => element('div', {},
-        nodeLink(node, select),
-        element('div', {class: 'muted', text: timeText(phase, node)})))));
+      nodeList(timed, select, (node) => timeText(phase, node)));
+  }
+  return parts;
+}
+
+// Where the first two profiles differ most, phase by phase.
+function changes(program, point, select) {
+  const parts = [];
+  for (const name of new Set(program.times.map((phase) => phase.phase))) {
+    const [one, other] = program.times.filter((phase) => phase.phase === name);
+    if (!other) continue;
+    const change = (node) => stepSeconds(other, node) - stepSeconds(one, node);
+    const both = point.nodes.filter((node) => Number.isFinite(change(node)))
+      .sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)));
+    if (both.length === 0) continue;
+    parts.push(element('h3', {text: 'Changed most, ' + name}),
+      element('p', {class: 'muted', text: 'a step: ' +
+        secondsText(phaseSeconds(one)) + ' and ' + secondsText(phaseSeconds(other))}),
+      nodeList(both, select, (node) => secondsText(stepSeconds(one, node)) +
+        ' and ' + secondsText(stepSeconds(other, node))));
   }
   return parts;
 }
@@ -175,6 +212,7 @@ function overview(program, point, select) {
       ' in a step of ' + program.tokens + ' tokens'],
   ]), element('h3', {text: 'Ops'}), tableOf(
     [...ops].sort((a, b) => b[1] - a[1]).map(([op, n]) => [String(n), op])),
+  ...changes(program, point, select),
   ...slowest(program, point, select),
   element('p', {class: 'muted',
     text: 'Select a node to see its types, kernel, cost and memory.'})];

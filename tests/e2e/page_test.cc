@@ -71,6 +71,24 @@ TEST_F(Page, ShowsMeasuredTimes) {
   ExpectError(Weft({"dump", "", "--profile", profile}), 2);
 }
 
+TEST_F(Page, SetsTwoProfilesSideBySide) {
+  std::vector<std::string> dump = {"dump", "", "--format", "html"};
+  for (const char* name : {"a.json", "b.json"}) {
+    const std::string profile = TemporaryPath(name);
+    WriteTextFile(profile, WeftOut({"profile", "", "--prompt", "16",
+                                    "--generate", "2", "--json", "--quiet"}));
+    dump.insert(dump.end(), {"--profile", profile});
+  }
+  Run(WeftOut(dump), "checkTwoProfiles");
+}
+
+TEST_F(Page, IsWrittenByProfileItself) {
+  const std::string page = TemporaryPath("profile.html");
+  WeftOut({"profile", "", "--prompt", "16", "--generate", "2", "--html", page,
+           "--quiet"});
+  Run(ReadFile(page), "checkTimes");
+}
+
 TEST_F(Page, ShowsAPlanAndSomeLayers) {
   const std::string plan = TemporaryPath("model.weft");
   WeftOut({"compile", "models/austen-Q8_0.gguf", "-o", plan, "--quiet"});

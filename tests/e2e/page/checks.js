@@ -178,6 +178,23 @@ function checkTimes() {
   selectNode(node);
   check('a node has its times', /decode[\d.]+ [um]?s, [\d.]+% of a step/
     .test(detailsText()), detailsText());
+  check('and its share of a limit', /decode.*; [\d.]+% of (reading memory|arithmetic)/
+    .test(detailsText()), detailsText());
+  selectItem(null);
+}
+
+// Two profiles, a.json and b.json.
+function checkTwoProfiles() {
+  equal('phases of both', program.times.map((phase) => phase.label).join(),
+    'prefill, a.json,decode, a.json,prefill, b.json,decode, b.json');
+  const text = detailsText();
+  check('what changed is told', text.includes('Changed most, decode'), text);
+  const node = state.point.nodes.find((n) => n.name.endsWith('attn_qkv'));
+  selectNode(node);
+  for (const file of ['a.json', 'b.json']) {
+    check('times of ' + file, detailsText().includes('decode, ' + file),
+      detailsText());
+  }
   selectItem(null);
 }
 
