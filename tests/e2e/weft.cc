@@ -51,11 +51,13 @@ void MakeTerminal(Pipe* out) {
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
+#if !defined(__SANITIZE_ADDRESS__)  // its shadow takes all addresses
   if (options.memory_limit > 0) {
     const rlimit limit = {static_cast<rlim_t>(options.memory_limit),
                           static_cast<rlim_t>(options.memory_limit)};
     setrlimit(RLIMIT_AS, &limit);
   }
+#endif
   // Threads that wait asleep: tests share their machine with other work, and
   // spinning would make each step as slow as the scheduler's turns.
   setenv("OMP_WAIT_POLICY", "passive", 0);

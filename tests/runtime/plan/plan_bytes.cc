@@ -77,7 +77,7 @@ AlignedPlan::AlignedPlan(absl::Span<const uint8_t> bytes) {
   void* memory = nullptr;
   if (posix_memalign(&memory, 4096, bytes.size() + 1) != 0) std::abort();
   memory_.reset(static_cast<uint8_t*>(memory), std::free);
-  std::memcpy(memory_.get(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), memory_.get());
   file_ = MappedFile::FromStatic(
       absl::MakeConstSpan(memory_.get(), bytes.size()), "input");
 }
