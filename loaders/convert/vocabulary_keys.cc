@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/mapped_file.h"
 #include "base/status.h"
+#include "loaders/convert/json_fields.h"
 #include "loaders/convert/pretokenizer_name.h"
 #include "loaders/gguf_value.h"
 #include "loaders/safetensors/json_text.h"
@@ -43,31 +44,6 @@ enum TokenType : int32_t {
   kUnused = 5,
   kByte = 6,
 };
-
-const json* Find(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string TextOf(const json& object, const char* key) {
-  const json* found = Find(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : "";
-}
-
-bool FlagOf(const json& object, const char* key) {
-  const json* found = Find(object, key);
-  return found != nullptr && found->is_boolean() && found->get<bool>();
-}
-
-// A token as configurations name it: its text, or an object with it.
-std::string TokenText(const json& config, const char* key) {
-  const json* found = Find(config, key);
-  if (found == nullptr) return "";
-  return found->is_string() ? found->get<std::string>()
-                            : TextOf(*found, "content");
-}
 
 // Tokens that some models forgot to call special (llama.cpp,
 // conversion/base.py).
@@ -333,52 +309,46 @@ class VocabularySetter {
     std::string unknown;  // a step that does something else
   };
 
-  void ReadNormalizer(const json* step, Spaces* spaces, int depth = 0) const {
-    if (step == nullptr) return;
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "normalizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        ReadNormalizer(&each, spaces, depth + 1);
+  void ReadNormalizer(Spaces* spaces) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "normalizer"), "normalizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Prepend" && TextOf(*step, "prepend") == kSpace) {
+        spaces->prefixed = true;
+      } else if (type == "Replace" && Find(*step, "pattern") != nullptr &&
+                 TextOf(*Find(*step, "pattern"), "String") == " " &&
+                 TextOf(*step, "content") == kSpace) {
+        spaces->replaced = true;
+      } else {
+        spaces->unknown = type.empty() ? "?" : type;
       }
-    } else if (type == "Prepend" && TextOf(*step, "prepend") == kSpace) {
-      spaces->prefixed = true;
-    } else if (type == "Replace" && Find(*step, "pattern") != nullptr &&
-               TextOf(*Find(*step, "pattern"), "String") == " " &&
-               TextOf(*step, "content") == kSpace) {
-      spaces->replaced = true;
-    } else {
-      spaces->unknown = type.empty() ? "?" : type;
     }
   }
 
-  void ReadMetaspace(const json* step, Spaces* spaces, int depth = 0) const {
-    if (step == nullptr) return;
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "pretokenizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) ReadMetaspace(&each, spaces, depth + 1);
-    } else if (type == "Metaspace") {
-      const json* replacement = Find(*step, "replacement");
-      if (replacement != nullptr && *replacement != kSpace) {
-        spaces->unknown = "Metaspace with another character";
+  void ReadMetaspace(Spaces* spaces) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "pre_tokenizer"), "pretokenizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Metaspace") {
+        const json* replacement = Find(*step, "replacement");
+        if (replacement != nullptr && *replacement != kSpace) {
+          spaces->unknown = "Metaspace with another character";
+        }
+        spaces->replaced = true;
+        // The older flag, and the newer word.
+        const std::string scheme = TextOf(*step, "prepend_scheme");
+        spaces->prefixed = scheme.empty()
+                               ? Find(*step, "add_prefix_space") == nullptr ||
+                                     FlagOf(*step, "add_prefix_space")
+                               : scheme != "never";
+      } else if (type == "WhitespaceSplit") {
+        // Before Metaspace in Unigram: words.
+      } else if (type == "Split" &&
+                 TextOf(*step, "behavior") == "MergedWithPrevious") {
+        // Gemma's, on spaces that its normaliser has replaced already.
+      } else {
+        spaces->unknown = type.empty() ? "?" : type;
       }
-      spaces->replaced = true;
-      // The older flag, and the newer word.
-      const std::string scheme = TextOf(*step, "prepend_scheme");
-      spaces->prefixed = scheme.empty()
-                             ? Find(*step, "add_prefix_space") == nullptr ||
-                                   FlagOf(*step, "add_prefix_space")
-                             : scheme != "never";
-    } else if (type == "WhitespaceSplit") {
-      // Before Metaspace in Unigram: words.
-    } else if (type == "Split" &&
-               TextOf(*step, "behavior") == "MergedWithPrevious") {
-      // Gemma's, on spaces that its normaliser has replaced already.
-    } else {
-      spaces->unknown = type.empty() ? "?" : type;
     }
   }
 
@@ -418,8 +388,8 @@ class VocabularySetter {
     WEFT_RETURN_IF_ERROR(PutVocabulary());
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
     Spaces spaces;
-    ReadNormalizer(Find(source_.tokenizer, "normalizer"), &spaces);
-    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    ReadNormalizer(&spaces);
+    ReadMetaspace(&spaces);
     if (!spaces.unknown.empty() || !spaces.replaced) {
       return Bad(spaces.unknown.empty()
                      ? std::string("spaces are not written as U+2581, as in "
@@ -549,7 +519,7 @@ class VocabularySetter {
     FillHoles();
     scores_ = std::move(scores);
     Spaces spaces;
-    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    ReadMetaspace(&spaces);
     if (!spaces.unknown.empty() || !spaces.replaced) {
       return Bad("its pre_tokenizer is not SentencePiece's (Metaspace)");
     }
@@ -557,8 +527,7 @@ class VocabularySetter {
     writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
     bool one_space = false;
     std::string charsmap;
-    WEFT_RETURN_IF_ERROR(ReadUnigramNormalizer(
-        Find(source_.tokenizer, "normalizer"), &one_space, &charsmap));
+    WEFT_RETURN_IF_ERROR(ReadUnigramNormalizer(&one_space, &charsmap));
     writer_.SetBool("tokenizer.ggml.remove_extra_whitespaces", one_space);
     if (!charsmap.empty()) {
       writer_.SetUint8s(
@@ -569,83 +538,66 @@ class VocabularySetter {
     return absl::OkStatus();
   }
 
-  absl::Status ReadUnigramNormalizer(const json* step, bool* one_space,
-                                     std::string* charsmap,
-                                     int depth = 0) const {
-    if (step == nullptr) return absl::OkStatus();
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "normalizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        WEFT_RETURN_IF_ERROR(
-            ReadUnigramNormalizer(&each, one_space, charsmap, depth + 1));
+  absl::Status ReadUnigramNormalizer(bool* one_space,
+                                     std::string* charsmap) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "normalizer"), "normalizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Precompiled") {
+        if (!absl::Base64Unescape(TextOf(*step, "precompiled_charsmap"),
+                                  charsmap)) {
+          return Bad("its precompiled_charsmap is no base64");
+        }
+      } else if (type == "Strip" ||
+                 (type == "Replace" && Find(*step, "pattern") != nullptr &&
+                  TextOf(*Find(*step, "pattern"), "Regex") == " {2,}")) {
+        *one_space = true;
+      } else {
+        return Bad(absl::StrCat("its normalizer has a step ",
+                                QuoteForMessage(type),
+                                ", which SentencePiece has not"));
       }
-      return absl::OkStatus();
     }
-    if (type == "Precompiled") {
-      if (absl::Base64Unescape(TextOf(*step, "precompiled_charsmap"),
-                               charsmap)) {
-        return absl::OkStatus();
-      }
-      return Bad("its precompiled_charsmap is no base64");
-    }
-    if (type == "Replace" && Find(*step, "pattern") != nullptr &&
-        TextOf(*Find(*step, "pattern"), "Regex") == " {2,}") {
-      *one_space = true;
-      return absl::OkStatus();
-    }
-    if (type == "Strip") {
-      *one_space = true;
-      return absl::OkStatus();
-    }
-    return Bad(absl::StrCat("its normalizer has a step ", QuoteForMessage(type),
-                            ", which SentencePiece has not"));
+    return absl::OkStatus();
   }
 
   // What stands before and behind a text, by the post_processor; empty:
   // nothing.
   struct Ends {
-    bool known = false;
     std::string first, last;
   };
 
-  absl::Status ReadEnds(const json* processor, Ends* ends,
-                        int depth = 0) const {
-    if (processor == nullptr) return absl::OkStatus();
-    const std::string type = TextOf(*processor, "type");
-    const json* inner = Find(*processor, "processors");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        WEFT_RETURN_IF_ERROR(ReadEnds(&each, ends, depth + 1));
-      }
-      return absl::OkStatus();
-    }
-    if (type == "ByteLevel") return absl::OkStatus();
-    if (type == "RobertaProcessing" || type == "BertProcessing") {
-      const json* first = Find(*processor, "cls");
-      const json* last = Find(*processor, "sep");
-      for (const json* each : {first, last}) {
-        if (each == nullptr || !each->is_array() || each->empty() ||
-            !(*each)[0].is_string()) {
-          return Bad("its post_processor has no cls or sep");
+  absl::Status ReadEnds(Ends* ends) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "post_processor"), "processors")) {
+      const std::string type = TextOf(*step, "type");
+      const json* single = Find(*step, "single");
+      if (type == "ByteLevel") continue;
+      if (type == "RobertaProcessing" || type == "BertProcessing") {
+        const json* first = Find(*step, "cls");
+        const json* last = Find(*step, "sep");
+        for (const json* each : {first, last}) {
+          if (each == nullptr || !each->is_array() || each->empty() ||
+              !(*each)[0].is_string()) {
+            return Bad("its post_processor has no cls or sep");
+          }
         }
+        *ends = {(*first)[0].get<std::string>(), (*last)[0].get<std::string>()};
+      } else if (type == "TemplateProcessing" && single != nullptr &&
+                 single->is_array()) {
+        WEFT_RETURN_IF_ERROR(ReadTemplate(*single, ends));
+      } else {
+        return Bad(absl::StrCat("its post_processor has a step ",
+                                QuoteForMessage(type),
+                                ", which is not supported"));
       }
-      *ends = {true, (*first)[0].get<std::string>(),
-               (*last)[0].get<std::string>()};
-      return absl::OkStatus();
     }
-    const json* single = Find(*processor, "single");
-    if (type != "TemplateProcessing" || single == nullptr ||
-        !single->is_array()) {
-      return Bad(absl::StrCat("its post_processor has a step ",
-                              QuoteForMessage(type),
-                              ", which is not supported"));
-    }
-    ends->known = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadTemplate(const json& single, Ends* ends) const {
     bool behind = false;
-    for (const json& piece : *single) {
+    for (const json& piece : single) {
       const json* special = Find(piece, "SpecialToken");
       if (special == nullptr) {
         if (Find(piece, "Sequence") == nullptr || behind) {
@@ -718,8 +670,7 @@ class VocabularySetter {
       ends.first = TokenText(source_.tokenizer_config, "bos_token");
       if (ends.first.empty() && ids_.contains("<s>")) ends.first = "<s>";
     }
-    WEFT_RETURN_IF_ERROR(
-        ReadEnds(Find(source_.tokenizer, "post_processor"), &ends));
+    WEFT_RETURN_IF_ERROR(ReadEnds(&ends));
     struct Row {
       const char* name;
       const char* text_key;
