@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -15,44 +14,13 @@
 #include "base/status.h"
 #include "loaders/convert/json_fields.h"
 #include "loaders/convert/pretokenizer_name.h"
+#include "loaders/convert/token_table.h"
 #include "loaders/gguf_value.h"
 
 namespace weft {
 namespace {
 
 using nlohmann::json;
-
-constexpr char kSpace[] = "\xe2\x96\x81";  // U+2581, SentencePiece's space
-
-// Values of `tokenizer.ggml.token_type`.
-enum TokenType : int32_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
-
-// Tokens that some models forgot to call special (llama.cpp,
-// conversion/base.py).
-bool LooksSpecial(absl::string_view text) {
-  for (absl::string_view known : {"<pad>", "<mask>", "<2mass>", "[@BOS@]"}) {
-    if (text == known) return true;
-  }
-  constexpr absl::string_view kWideOpen = "<\xef\xbd\x9c";
-  constexpr absl::string_view kWideClose = "\xef\xbd\x9c>";
-  return (absl::StartsWith(text, "<|") && absl::EndsWith(text, "|>")) ||
-         (absl::StartsWith(text, kWideOpen) &&
-          absl::EndsWith(text, kWideClose)) ||
-         (absl::StartsWith(text, "<unused") && absl::EndsWith(text, ">"));
-}
-
-// "<0x0A>"
-bool IsByteToken(absl::string_view text) {
-  return text.size() == 6 && absl::StartsWith(text, "<0x") && text[5] == '>' &&
-         absl::ascii_isxdigit(text[3]) && absl::ascii_isxdigit(text[4]);
-}
 
 size_t CountCharacters(absl::string_view text) {
   return static_cast<size_t>(std::count_if(
@@ -68,11 +36,10 @@ class VocabularySetter {
         config_(config),
         rules_(rules),
         writer_(*writer),
-        warnings_(*warnings) {}
+        warnings_(*warnings),
+        table_(rules.size) {}
 
   absl::Status Run() {
-    tokens_.resize(static_cast<size_t>(rules_.size));
-    types_.assign(tokens_.size(), kUnused);
     if (source_.sentencepiece.has_value()) {
       WEFT_RETURN_IF_ERROR(TakeSentencePiece(*source_.sentencepiece));
     } else {
@@ -127,97 +94,6 @@ class VocabularySetter {
            });
   }
 
-  void Put(int64_t id, std::string text, TokenType type) {
-    ids_.try_emplace(text, id);
-    if (id >= rules_.size) {
-      beyond_.insert(id);
-      return;
-    }
-    tokens_[static_cast<size_t>(id)] = std::move(text);
-    types_[static_cast<size_t>(id)] = type;
-  }
-
-  absl::StatusOr<int64_t> IdOf(const json& value,
-                               absl::string_view text) const {
-    if (!value.is_number_unsigned() ||
-        value.get<uint64_t>() > uint64_t{INT32_MAX}) {
-      return Bad(
-          absl::StrCat("token ", QuoteForMessage(text), " has no number"));
-    }
-    return value.get<int64_t>();
-  }
-
-  // The vocabulary of BPE and WordPiece: an object of numbers.
-  absl::Status PutVocabulary() {
-    const json* vocabulary = Find(*model_, "vocab");
-    if (vocabulary == nullptr || !vocabulary->is_object()) {
-      return Bad("its model has no vocab");
-    }
-    for (const auto& [text, value] : vocabulary->items()) {
-      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(value, text));
-      if (id < rules_.size && types_[static_cast<size_t>(id)] != kUnused) {
-        return Bad(
-            absl::StrCat("tokens ", QuoteForMessage(text), " and ",
-                         QuoteForMessage(tokens_[static_cast<size_t>(id)]),
-                         " have the same number"));
-      }
-      Put(id, text, kNormal);
-    }
-    return absl::OkStatus();
-  }
-
-  // What was added to the vocabulary goes before it.
-  absl::Status PutAdded(bool sentencepiece) {
-    const json* added = Find(source_.tokenizer, "added_tokens");
-    if (added == nullptr) return absl::OkStatus();
-    if (!added->is_array()) return Bad("added_tokens is no list");
-    for (const json& entry : *added) {
-      const std::string content = TextOf(entry, "content");
-      const json* number = Find(entry, "id");
-      if (content.empty() || number == nullptr) {
-        return Bad("an added token has no content or id");
-      }
-      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(*number, content));
-      TokenType type = kUserDefined;
-      std::string text = content;
-      if (sentencepiece && content == unknown_) {
-        type = kUnknown;
-      } else if (FlagOf(entry, "special") || LooksSpecial(content)) {
-        type = kControl;
-      } else {
-        text = absl::StrReplaceAll(content, {{kSpace, " "}});
-      }
-      ids_[content] = id;
-      Put(id, std::move(text), type);
-    }
-    return absl::OkStatus();
-  }
-
-  // Rows of the embedding that no token has.
-  void FillHoles() {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] == kUnused && tokens_[i].empty()) {
-        tokens_[i] = absl::StrCat("[PAD", i, "]");
-      }
-    }
-    if (!beyond_.empty()) {
-      const bool one = beyond_.size() == 1;
-      Warn(absl::StrCat(beyond_.size(), one ? " token is" : " tokens are",
-                        " left out, since the embedding has no row for ",
-                        one ? "it" : "them"));
-    }
-  }
-
-  void Write(absl::string_view model, absl::string_view pre) {
-    writer_.SetString("tokenizer.ggml.model", model);
-    writer_.SetString("tokenizer.ggml.pre", pre);
-    writer_.SetStrings("tokenizer.ggml.tokens", tokens_);
-    if (!scores_.empty()) {
-      writer_.SetFloat32s("tokenizer.ggml.scores", scores_);
-    }
-    writer_.SetInt32s("tokenizer.ggml.token_type", types_);
-  }
-
   struct Pair {
     std::string left, right;
   };
@@ -247,8 +123,8 @@ class VocabularySetter {
       if (pair.left.empty() || pair.right.empty()) {
         return Bad(absl::StrCat("merge ", pairs.size(), " is no pair"));
       }
-      if (!ids_.contains(pair.left) || !ids_.contains(pair.right) ||
-          !ids_.contains(absl::StrCat(pair.left, pair.right))) {
+      if (!table_.ids.contains(pair.left) || !table_.ids.contains(pair.right) ||
+          !table_.ids.contains(absl::StrCat(pair.left, pair.right))) {
         return Bad(absl::StrCat(
             "merge ", pairs.size(), " (", QuoteForMessage(pair.left), " and ",
             QuoteForMessage(pair.right), ") is of tokens that are not there"));
@@ -259,10 +135,10 @@ class VocabularySetter {
   }
 
   absl::Status SetByteLevel() {
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
-    WEFT_RETURN_IF_ERROR(PutAdded(false));
-    FillHoles();
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, false));
+    table_.FillHoles(source_, &warnings_);
     std::string pre = rules_.pre;
     if (pre.empty()) {
       WEFT_ASSIGN_OR_RETURN(
@@ -274,7 +150,7 @@ class VocabularySetter {
         warnings_.push_back(std::move(warning));
       }
     }
-    Write("gpt2", pre);
+    table_.Write("gpt2", pre, &writer_);
     std::vector<std::string> merges;
     merges.reserve(pairs.size());
     for (const Pair& pair : pairs) {
@@ -346,18 +222,19 @@ class VocabularySetter {
   // What tokenizer.model says: pieces with their scores.
   absl::Status TakeSentencePiece(const SentencePieceModel& model) {
     WEFT_RETURN_IF_ERROR(CheckNoPre());
-    scores_.assign(tokens_.size(), 0.0f);
+    table_.scores.assign(table_.tokens.size(), 0.0f);
     int64_t id = 0;
     for (const SentencePieceModel::Piece& piece : model.pieces) {
-      const TokenType type = static_cast<TokenType>(piece.type);
-      if (type == kUnknown) unknown_ = piece.text;
-      Put(id, piece.text, type);
-      if (id < rules_.size) scores_[static_cast<size_t>(id)] = piece.score;
+      const TokenTable::Type type = static_cast<TokenTable::Type>(piece.type);
+      if (type == TokenTable::kUnknown) table_.unknown = piece.text;
+      table_.Put(id, piece.text, type);
+      if (id < rules_.size)
+        table_.scores[static_cast<size_t>(id)] = piece.score;
       ++id;
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
-    FillHoles();
-    Write("llama", "default");
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("llama", "default", &writer_);
     const json* prefixed = Find(source_.tokenizer_config, "add_prefix_space");
     writer_.SetBool("tokenizer.ggml.add_space_prefix",
                     prefixed != nullptr && prefixed->is_boolean()
@@ -368,8 +245,8 @@ class VocabularySetter {
 
   absl::Status SetSentencePiece() {
     WEFT_RETURN_IF_ERROR(CheckNoPre());
-    unknown_ = TextOf(*model_, "unk_token");
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    table_.unknown = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
     Spaces spaces;
     ReadNormalizer(&spaces);
@@ -383,35 +260,35 @@ class VocabularySetter {
                                     ", which SentencePiece has not"));
     }
     // Scores by the order of first merges; what is not merged comes behind.
-    scores_.assign(tokens_.size(), 0.0f);
-    std::vector<bool> scored(tokens_.size());
+    table_.scores.assign(table_.tokens.size(), 0.0f);
+    std::vector<bool> scored(table_.tokens.size());
     int64_t next = 0, torn = 0;
     std::string last;
     for (const Pair& pair : pairs) {
       std::string whole = absl::StrCat(pair.left, pair.right);
-      const int64_t id = ids_.find(whole)->second;
+      const int64_t id = table_.ids.find(whole)->second;
       if (whole != last && id < rules_.size && scored[id]) ++torn;
       last = std::move(whole);
       if (id >= rules_.size || scored[id]) continue;
       scored[id] = true;
-      scores_[id] = -static_cast<float>(next++);
+      table_.scores[id] = -static_cast<float>(next++);
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
     int64_t unreached = 0;
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] != kNormal) {
-        scores_[i] = 0.0f;
+    for (size_t i = 0; i < table_.tokens.size(); ++i) {
+      if (table_.types[i] != TokenTable::kNormal) {
+        table_.scores[i] = 0.0f;
         continue;
       }
-      if (IsByteToken(tokens_[i])) {
-        types_[i] = kByte;
-        scores_[i] = 0.0f;
-      } else if (tokens_[i] == unknown_) {
-        types_[i] = kUnknown;
-        scores_[i] = 0.0f;
+      if (IsByteToken(table_.tokens[i])) {
+        table_.types[i] = TokenTable::kByte;
+        table_.scores[i] = 0.0f;
+      } else if (table_.tokens[i] == table_.unknown) {
+        table_.types[i] = TokenTable::kUnknown;
+        table_.scores[i] = 0.0f;
       } else if (!scored[i]) {
-        scores_[i] = -static_cast<float>(next++);
-        if (CountCharacters(tokens_[i]) > 1) ++unreached;
+        table_.scores[i] = -static_cast<float>(next++);
+        if (CountCharacters(table_.tokens[i]) > 1) ++unreached;
       }
     }
     if (torn > 0 || unreached > 0) {
@@ -419,15 +296,15 @@ class VocabularySetter {
                         " tokens are not in the order that scores of "
                         "SentencePiece give: some texts become other tokens"));
     }
-    FillHoles();
-    Write("llama", "default");
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("llama", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
     return absl::OkStatus();
   }
 
   absl::Status SetWordPiece() {
-    unknown_ = TextOf(*model_, "unk_token");
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    table_.unknown = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     const json* prefix = Find(*model_, "continuing_subword_prefix");
     if (prefix != nullptr && *prefix != "##") {
       return Bad("its continuing_subword_prefix is not ##");
@@ -458,15 +335,15 @@ class VocabularySetter {
                             ? lowercase
                             : FlagOf(*normalizer, "strip_accents");
     // What begins a word is marked, not what goes on.
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] != kNormal) continue;
-      std::string& token = tokens_[i];
+    for (size_t i = 0; i < table_.tokens.size(); ++i) {
+      if (table_.types[i] != TokenTable::kNormal) continue;
+      std::string& token = table_.tokens[i];
       token = absl::StartsWith(token, "##") ? token.substr(2)
                                             : absl::StrCat(kSpace, token);
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(false));
-    FillHoles();
-    Write("bert", "default");
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, false));
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("bert", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.normalizer.lowercase", lowercase);
     writer_.SetBool("tokenizer.ggml.normalizer.strip_accents", strips);
     return absl::OkStatus();
@@ -479,7 +356,7 @@ class VocabularySetter {
     }
     const json* unknown = Find(*model_, "unk_id");
     const bool bytes = FlagOf(*model_, "byte_fallback");
-    std::vector<float> scores(tokens_.size());
+    std::vector<float> scores(table_.tokens.size());
     int64_t id = 0;
     for (const json& entry : *vocabulary) {
       if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
@@ -488,26 +365,26 @@ class VocabularySetter {
       }
       const std::string text = entry[0].get<std::string>();
       const bool is_unknown = unknown != nullptr && *unknown == id;
-      if (is_unknown) unknown_ = text;
-      Put(id, text,
-          is_unknown                   ? kUnknown
-          : bytes && IsByteToken(text) ? kByte
-                                       : kNormal);
+      if (is_unknown) table_.unknown = text;
+      table_.Put(id, text,
+                 is_unknown                   ? TokenTable::kUnknown
+                 : bytes && IsByteToken(text) ? TokenTable::kByte
+                                              : TokenTable::kNormal);
       if (id < rules_.size) {
         scores[static_cast<size_t>(id)] =
             static_cast<float>(entry[1].get<double>());
       }
       ++id;
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
-    FillHoles();
-    scores_ = std::move(scores);
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
+    table_.FillHoles(source_, &warnings_);
+    table_.scores = std::move(scores);
     Spaces spaces;
     ReadMetaspace(&spaces);
     if (!spaces.unknown.empty() || !spaces.replaced) {
       return Bad("its pre_tokenizer is not SentencePiece's (Metaspace)");
     }
-    Write("t5", "default");
+    table_.Write("t5", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
     bool one_space = false;
     std::string charsmap;
@@ -638,21 +515,13 @@ class VocabularySetter {
     return found->get<int64_t>();
   }
 
-  std::optional<int64_t> TokenId(const std::string& text) const {
-    const auto found = ids_.find(text);
-    if (text.empty() || found == ids_.end() || found->second >= rules_.size) {
-      return std::nullopt;
-    }
-    return found->second;
-  }
-
   absl::Status SetSpecialIds() {
     WEFT_RETURN_IF_ERROR(CheckEnds());
     Ends ends;
     if (source_.sentencepiece.has_value()) {
       // Transformers puts BOS before texts unless it is told otherwise.
       ends.first = TokenText(source_.tokenizer_config, "bos_token");
-      if (ends.first.empty() && ids_.contains("<s>")) ends.first = "<s>";
+      if (ends.first.empty() && table_.ids.contains("<s>")) ends.first = "<s>";
     }
     WEFT_RETURN_IF_ERROR(ReadEnds(&ends));
     struct Row {
@@ -679,10 +548,11 @@ class VocabularySetter {
     absl::flat_hash_map<std::string, int64_t> found;
     for (const Row& row : kRows) {
       std::optional<int64_t> id =
-          TokenId(TokenText(source_.tokenizer_config, row.text_key));
+          table_.TokenId(TokenText(source_.tokenizer_config, row.text_key));
       if (!id) id = NumberIn(config, row.id_key);
       if (!id) id = NumberIn(source_.generation_config, row.id_key);
-      if (!id && row.name == absl::string_view("unk")) id = TokenId(unknown_);
+      if (!id && row.name == absl::string_view("unk"))
+        id = table_.TokenId(table_.unknown);
       if (id) found[row.name] = *id;
     }
     // Where two names are one token (BERT).
@@ -693,9 +563,9 @@ class VocabularySetter {
     };
     share("bos", "cls");
     share("eos", "sep");
-    const std::optional<int64_t> first = TokenId(ends.first);
+    const std::optional<int64_t> first = table_.TokenId(ends.first);
     if (first && found.count("bos") == 0) found["bos"] = *first;
-    const std::optional<int64_t> last = TokenId(ends.last);
+    const std::optional<int64_t> last = table_.TokenId(ends.last);
     if (last && found.count("eos") == 0) found["eos"] = *last;
     if (last && found["eos"] != *last && found.count("sep") == 0) {
       // Embedding models end texts otherwise than their decoders ended turns.
@@ -719,7 +589,7 @@ class VocabularySetter {
     // Whether what stands at an end is the token that files name for it.
     const auto is = [&](const std::string& text, const char* name,
                         const char* other) {
-      const std::optional<int64_t> id = TokenId(text);
+      const std::optional<int64_t> id = table_.TokenId(text);
       const auto a = found.find(name), b = found.find(other);
       return id && ((a != found.end() && a->second == *id) ||
                     (b != found.end() && b->second == *id));
@@ -801,12 +671,7 @@ class VocabularySetter {
   GgufWriter& writer_;
   std::vector<std::string>& warnings_;
   const json* model_ = nullptr;
-  std::vector<std::string> tokens_;
-  std::vector<int32_t> types_;
-  std::vector<float> scores_;
-  absl::flat_hash_map<std::string, int64_t> ids_;
-  std::string unknown_;
-  absl::flat_hash_set<int64_t> beyond_;
+  TokenTable table_;
 };
 
 }  // namespace
