@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -14,6 +12,7 @@
 #include "base/status.h"
 #include "loaders/convert/json_fields.h"
 #include "loaders/convert/pretokenizer_name.h"
+#include "loaders/convert/special_tokens.h"
 #include "loaders/convert/token_table.h"
 #include "loaders/gguf_value.h"
 
@@ -45,7 +44,8 @@ class VocabularySetter {
     } else {
       WEFT_RETURN_IF_ERROR(TakeModel());
     }
-    WEFT_RETURN_IF_ERROR(SetSpecialIds());
+    WEFT_RETURN_IF_ERROR(
+        SetSpecialTokens(source_, config_, table_, &writer_, &warnings_));
     return SetChatTemplate();
   }
 
@@ -420,218 +420,6 @@ class VocabularySetter {
       }
     }
     return absl::OkStatus();
-  }
-
-  // What stands before and behind a text, by the post_processor; empty:
-  // nothing.
-  struct Ends {
-    std::string first, last;
-  };
-
-  absl::Status ReadEnds(Ends* ends) const {
-    for (const json* step :
-         StepsOf(Find(source_.tokenizer, "post_processor"), "processors")) {
-      const std::string type = TextOf(*step, "type");
-      const json* single = Find(*step, "single");
-      if (type == "ByteLevel") continue;
-      if (type == "RobertaProcessing" || type == "BertProcessing") {
-        const json* first = Find(*step, "cls");
-        const json* last = Find(*step, "sep");
-        for (const json* each : {first, last}) {
-          if (each == nullptr || !each->is_array() || each->empty() ||
-              !(*each)[0].is_string()) {
-            return Bad("its post_processor has no cls or sep");
-          }
-        }
-        *ends = {(*first)[0].get<std::string>(), (*last)[0].get<std::string>()};
-      } else if (type == "TemplateProcessing" && single != nullptr &&
-                 single->is_array()) {
-        WEFT_RETURN_IF_ERROR(ReadTemplate(*single, ends));
-      } else {
-        return Bad(absl::StrCat("its post_processor has a step ",
-                                QuoteForMessage(type),
-                                ", which is not supported"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadTemplate(const json& single, Ends* ends) const {
-    bool behind = false;
-    for (const json& piece : single) {
-      const json* special = Find(piece, "SpecialToken");
-      if (special == nullptr) {
-        if (Find(piece, "Sequence") == nullptr || behind) {
-          return Bad("its post_processor has no single text");
-        }
-        behind = true;
-        continue;
-      }
-      std::string& end = behind ? ends->last : ends->first;
-      // Several are no token.
-      absl::StrAppend(&end, end.empty() ? "" : " and ", TextOf(*special, "id"));
-    }
-    return absl::OkStatus();
-  }
-
-  // What begins and ends texts is a token, or several: models that end at no
-  // token never stop.
-  absl::Status CheckEnds() const {
-    const auto is_token = [this](const json& value) {
-      return value.is_number_unsigned() &&
-             value.get<uint64_t>() < static_cast<uint64_t>(rules_.size);
-    };
-    const std::string wanted =
-        absl::StrCat("the number of a token, below ", rules_.size);
-    for (const char* key : {"bos_token_id", "eos_token_id"}) {
-      for (const json* found :
-           {config_.Find(key), Find(source_.generation_config, key)}) {
-        if (found == nullptr || is_token(*found)) continue;
-        if (found->is_array() &&
-            std::all_of(found->begin(), found->end(), is_token)) {
-          continue;
-        }
-        if (found == config_.Find(key)) return config_.BadKey(key, wanted);
-        return absl::InvalidArgumentError(absl::StrCat(
-            "cannot convert: ", source_.generation_path, ": ", key, " is ",
-            QuoteForMessage(
-                found->dump(-1, ' ', true, json::error_handler_t::replace)),
-            ": want ", wanted));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // A number of config.json or generation_config.json, or the first of a list.
-  std::optional<int64_t> NumberIn(const json& config, const char* key) const {
-    const json* found = Find(config, key);
-    if (found != nullptr && found->is_array() && !found->empty()) {
-      found = &(*found)[0];
-    }
-    if (found == nullptr || !found->is_number_unsigned() ||
-        found->get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
-      return std::nullopt;
-    }
-    return found->get<int64_t>();
-  }
-
-  absl::Status SetSpecialIds() {
-    WEFT_RETURN_IF_ERROR(CheckEnds());
-    Ends ends;
-    if (source_.sentencepiece.has_value()) {
-      // Transformers puts BOS before texts unless it is told otherwise.
-      ends.first = TokenText(source_.tokenizer_config, "bos_token");
-      if (ends.first.empty() && table_.ids.contains("<s>")) ends.first = "<s>";
-    }
-    WEFT_RETURN_IF_ERROR(ReadEnds(&ends));
-    struct Row {
-      const char* name;
-      const char* text_key;
-      const char* id_key;
-      const char* gguf;
-    };
-    constexpr Row kRows[] = {
-        {"bos", "bos_token", "bos_token_id", "bos_token_id"},
-        {"eos", "eos_token", "eos_token_id", "eos_token_id"},
-        {"unk", "unk_token", "unk_token_id", "unknown_token_id"},
-        {"sep", "sep_token", "sep_token_id", "seperator_token_id"},
-        {"pad", "pad_token", "pad_token_id", "padding_token_id"},
-        {"cls", "cls_token", "cls_token_id", "cls_token_id"},
-        {"mask", "mask_token", "mask_token_id", "mask_token_id"},
-    };
-    json config = json::object();
-    for (const Row& row : kRows) {
-      if (const json* value = config_.Find(row.id_key)) {
-        config[row.id_key] = *value;
-      }
-    }
-    absl::flat_hash_map<std::string, int64_t> found;
-    for (const Row& row : kRows) {
-      std::optional<int64_t> id =
-          table_.TokenId(TokenText(source_.tokenizer_config, row.text_key));
-      if (!id) id = NumberIn(config, row.id_key);
-      if (!id) id = NumberIn(source_.generation_config, row.id_key);
-      if (!id && row.name == absl::string_view("unk"))
-        id = table_.TokenId(table_.unknown);
-      if (id) found[row.name] = *id;
-    }
-    // Where two names are one token (BERT).
-    const auto share = [&](const char* name, const char* other) {
-      if (found.count(name) == 0 && found.count(other) > 0) {
-        found[name] = found[other];
-      }
-    };
-    share("bos", "cls");
-    share("eos", "sep");
-    const std::optional<int64_t> first = table_.TokenId(ends.first);
-    if (first && found.count("bos") == 0) found["bos"] = *first;
-    const std::optional<int64_t> last = table_.TokenId(ends.last);
-    if (last && found.count("eos") == 0) found["eos"] = *last;
-    if (last && found["eos"] != *last && found.count("sep") == 0) {
-      // Embedding models end texts otherwise than their decoders ended turns.
-      writer_.SetUint32("tokenizer.ggml.eot_token_id",
-                        static_cast<uint32_t>(found["eos"]));
-      found["eos"] = *last;
-    }
-    for (const Row& row : kRows) {
-      const auto at = found.find(row.name);
-      if (at == found.end()) continue;
-      writer_.SetUint32(absl::StrCat("tokenizer.ggml.", row.gguf),
-                        static_cast<uint32_t>(at->second));
-    }
-    WEFT_RETURN_IF_ERROR(SetEnds(ends, found));
-    SetAllEos(config);
-    return absl::OkStatus();
-  }
-
-  absl::Status SetEnds(const Ends& ends,
-                       const absl::flat_hash_map<std::string, int64_t>& found) {
-    // Whether what stands at an end is the token that files name for it.
-    const auto is = [&](const std::string& text, const char* name,
-                        const char* other) {
-      const std::optional<int64_t> id = table_.TokenId(text);
-      const auto a = found.find(name), b = found.find(other);
-      return id && ((a != found.end() && a->second == *id) ||
-                    (b != found.end() && b->second == *id));
-    };
-    // Files name one token for an end. What published chat templates write
-    // themselves (GLM) is no loss.
-    bool first = is(ends.first, "bos", "cls");
-    bool last = is(ends.last, "eos", "sep");
-    if (first != !ends.first.empty() || last != !ends.last.empty()) {
-      Warn(absl::StrCat("its post_processor puts ",
-                        QuoteForMessage(first ? ends.last : ends.first),
-                        " at an end of texts, which no file can say: it is "
-                        "left out"));
-    }
-    // The configuration goes before: transformers makes the processor of it.
-    for (const auto& [key, flag] :
-         {std::pair<const char*, bool*>{"add_bos_token", &first},
-          {"add_eos_token", &last}}) {
-      const json* said = Find(source_.tokenizer_config, key);
-      if (said != nullptr && said->is_boolean()) *flag = said->get<bool>();
-    }
-    if (model_ != nullptr && TextOf(*model_, "type") == "WordPiece") {
-      // Readers of BERT's vocabularies put both, always.
-      if (first && last) return absl::OkStatus();
-      return Bad(
-          "its post_processor does not put [CLS] and [SEP] at the ends "
-          "of texts");
-    }
-    writer_.SetBool("tokenizer.ggml.add_bos_token",
-                    first && found.count("bos") > 0);
-    writer_.SetBool("tokenizer.ggml.add_eos_token",
-                    last && found.count("eos") > 0);
-    return absl::OkStatus();
-  }
-
-  // Models may end with several tokens; generation_config.json knows best.
-  void SetAllEos(const json& config) {
-    const json* all = Find(source_.generation_config, "eos_token_id");
-    if (all == nullptr) all = Find(config, "eos_token_id");
-    if (all == nullptr || !all->is_array() || all->size() < 2) return;
-    writer_.SetInt32s("tokenizer.ggml.eos_token_ids",
-                      all->get<std::vector<int32_t>>());
   }
 
   absl::Status SetChatTemplate() {
