@@ -20,6 +20,7 @@
 #include "loaders/convert/family.h"
 #include "loaders/convert/tensor_plan.h"
 #include "loaders/convert/vocabulary_keys.h"
+#include "loaders/convert/vocabulary_source.h"
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/safetensors/json_text.h"

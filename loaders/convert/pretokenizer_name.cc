@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "loaders/convert/json_fields.h"
 #include "loaders/gguf_value.h"
 #include "text/pretokenizer_table.h"
 
@@ -21,25 +22,6 @@ constexpr char kByteLevel[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // Steps within steps: real ones have two levels.
 constexpr int kDeepest = 4;
-
-std::string TypeOf(const json& step) {
-  if (!step.is_object()) return "";
-  const auto type = step.find("type");
-  return type != step.end() && type->is_string() ? type->get<std::string>()
-                                                 : "";
-}
-
-bool Flag(const json& step, const char* key, bool otherwise) {
-  const auto found = step.find(key);
-  return found != step.end() && found->is_boolean() ? found->get<bool>()
-                                                    : otherwise;
-}
-
-std::string Text(const json& step, const char* key) {
-  const auto found = step.find(key);
-  return found != step.end() && found->is_string() ? found->get<std::string>()
-                                                   : "";
-}
 
 // Where a group that opens before `at` ends; npos: nowhere.
 size_t EndOfGroup(absl::string_view text, size_t at) {
@@ -82,27 +64,15 @@ class Steps {
  public:
   explicit Steps(absl::string_view path) : path_(path) {}
 
-  absl::Status Add(const json& step, int depth = 0) {
-    const std::string type = TypeOf(step);
-    if (type == "Sequence") {
-      const auto steps = step.find("pretokenizers");
-      if (steps == step.end() || !steps->is_array() || depth >= kDeepest) {
-        return Unknown(step);
-      }
-      for (const json& each : *steps) {
-        WEFT_RETURN_IF_ERROR(Add(each, depth + 1));
-      }
-      return absl::OkStatus();
-    }
+  absl::Status Add(const json& step) {
+    const std::string type = TextOf(step, "type");
     if (type == "ByteLevel") {
-      if (Flag(step, "add_prefix_space", false)) {
-        prefixes_space_ = true;
-      }
-      if (Flag(step, "use_regex", true)) Append(kByteLevel);
+      if (FlagOf(step, "add_prefix_space")) prefixes_space_ = true;
+      if (FlagOf(step, "use_regex", true)) Append(kByteLevel);
       return absl::OkStatus();
     }
     if (type == "Digits") {
-      Append(Flag(step, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
+      Append(FlagOf(step, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)");
       return absl::OkStatus();
     }
     if (type == "Split") return AddSplit(step);
@@ -122,9 +92,9 @@ class Steps {
   absl::Status AddSplit(const json& step) {
     const auto pattern = step.find("pattern");
     if (pattern == step.end() || !pattern->is_object()) return Unknown(step);
-    const std::string expression = Text(*pattern, "Regex");
-    const std::string behavior = Text(step, "behavior");
-    const bool invert = Flag(step, "invert", false);
+    const std::string expression = TextOf(*pattern, "Regex");
+    const std::string behavior = TextOf(step, "behavior");
+    const bool invert = FlagOf(step, "invert");
     const bool cuts =
         (behavior == "Isolated") || (behavior == "Removed" && invert &&
                                      absl::EndsWith(expression, R"(|\s+)"));
@@ -148,7 +118,7 @@ class Steps {
 
 // Whether texts are brought to NFC first. Other steps: `unknown`.
 bool IsNfc(const json& normalizer, std::string* unknown, int depth = 0) {
-  const std::string type = TypeOf(normalizer);
+  const std::string type = TextOf(normalizer, "type");
   if (type == "NFC") return true;
   if (type == "Sequence" && depth < kDeepest) {
     bool nfc = false;
@@ -237,9 +207,9 @@ absl::StatusOr<PretokenizerChoice> NamePretokenizer(const json& tokenizer,
                                                     absl::string_view preferred,
                                                     absl::string_view path) {
   Steps steps(path);
-  const auto pre = tokenizer.find("pre_tokenizer");
-  if (pre != tokenizer.end() && !pre->is_null()) {
-    WEFT_RETURN_IF_ERROR(steps.Add(*pre));
+  for (const json* step :
+       StepsOf(Find(tokenizer, "pre_tokenizer"), "pretokenizers")) {
+    WEFT_RETURN_IF_ERROR(steps.Add(*step));
   }
   if (steps.expressions().empty()) {
     return absl::InvalidArgumentError(
@@ -251,9 +221,8 @@ absl::StatusOr<PretokenizerChoice> NamePretokenizer(const json& tokenizer,
   const auto normalizer = tokenizer.find("normalizer");
   const bool nfc =
       normalizer != tokenizer.end() && IsNfc(*normalizer, &unknown);
-  const auto model = tokenizer.find("model");
-  const bool whole = model != tokenizer.end() && model->is_object() &&
-                     Flag(*model, "ignore_merges", false);
+  const json* model = Find(tokenizer, "model");
+  const bool whole = model != nullptr && FlagOf(*model, "ignore_merges");
   const PretokenizerRow* best = nullptr;
   int best_rank = -1;
   for (const PretokenizerRow& row : PretokenizerTable()) {

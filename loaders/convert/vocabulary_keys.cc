@@ -2,92 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <optional>
-#include <system_error>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
+#include "loaders/convert/json_fields.h"
 #include "loaders/convert/pretokenizer_name.h"
+#include "loaders/convert/special_tokens.h"
+#include "loaders/convert/token_table.h"
 #include "loaders/gguf_value.h"
-#include "loaders/safetensors/json_text.h"
-#include "loaders/utf8.h"
 
 namespace weft {
 namespace {
 
 using nlohmann::json;
-
-// The largest published ones have 35 MB, and two million values.
-constexpr JsonLimits kTokenizerLimits = {int64_t{1} << 28, int64_t{1} << 24,
-                                         32};
-constexpr JsonLimits kConfigLimits = {int64_t{1} << 24, int64_t{1} << 20, 32};
-constexpr int64_t kMaxTemplate = int64_t{1} << 20;
-constexpr char kSpace[] = "\xe2\x96\x81";  // U+2581, SentencePiece's space
-
-// Values of `tokenizer.ggml.token_type`.
-enum TokenType : int32_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
-
-const json* Find(const json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string TextOf(const json& object, const char* key) {
-  const json* found = Find(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>()
-                                                : "";
-}
-
-bool FlagOf(const json& object, const char* key) {
-  const json* found = Find(object, key);
-  return found != nullptr && found->is_boolean() && found->get<bool>();
-}
-
-// A token as configurations name it: its text, or an object with it.
-std::string TokenText(const json& config, const char* key) {
-  const json* found = Find(config, key);
-  if (found == nullptr) return "";
-  return found->is_string() ? found->get<std::string>()
-                            : TextOf(*found, "content");
-}
-
-// Tokens that some models forgot to call special (llama.cpp,
-// conversion/base.py).
-bool LooksSpecial(absl::string_view text) {
-  for (absl::string_view known : {"<pad>", "<mask>", "<2mass>", "[@BOS@]"}) {
-    if (text == known) return true;
-  }
-  constexpr absl::string_view kWideOpen = "<\xef\xbd\x9c";
-  constexpr absl::string_view kWideClose = "\xef\xbd\x9c>";
-  return (absl::StartsWith(text, "<|") && absl::EndsWith(text, "|>")) ||
-         (absl::StartsWith(text, kWideOpen) &&
-          absl::EndsWith(text, kWideClose)) ||
-         (absl::StartsWith(text, "<unused") && absl::EndsWith(text, ">"));
-}
-
-// "<0x0A>"
-bool IsByteToken(absl::string_view text) {
-  return text.size() == 6 && absl::StartsWith(text, "<0x") && text[5] == '>' &&
-         absl::ascii_isxdigit(text[3]) && absl::ascii_isxdigit(text[4]);
-}
 
 size_t CountCharacters(absl::string_view text) {
   return static_cast<size_t>(std::count_if(
@@ -103,17 +35,17 @@ class VocabularySetter {
         config_(config),
         rules_(rules),
         writer_(*writer),
-        warnings_(*warnings) {}
+        warnings_(*warnings),
+        table_(rules.size) {}
 
   absl::Status Run() {
-    tokens_.resize(static_cast<size_t>(rules_.size));
-    types_.assign(tokens_.size(), kUnused);
     if (source_.sentencepiece.has_value()) {
       WEFT_RETURN_IF_ERROR(TakeSentencePiece(*source_.sentencepiece));
     } else {
       WEFT_RETURN_IF_ERROR(TakeModel());
     }
-    WEFT_RETURN_IF_ERROR(SetSpecialIds());
+    WEFT_RETURN_IF_ERROR(
+        SetSpecialTokens(source_, config_, table_, &writer_, &warnings_));
     return SetChatTemplate();
   }
 
@@ -141,14 +73,9 @@ class VocabularySetter {
     return absl::OkStatus();
   }
 
-  absl::Status Bad(absl::string_view why) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot convert: ", source_.path, ": ", why,
-                     ": use the folder as it was published"));
-  }
-
+  absl::Status Bad(absl::string_view why) const { return source_.Bad(why); }
   void Warn(absl::string_view what) const {
-    warnings_.push_back(absl::StrCat(source_.path, ": ", what));
+    warnings_.push_back(source_.Warning(what));
   }
 
   // Texts become GPT-2's characters for bytes.
@@ -165,97 +92,6 @@ class VocabularySetter {
            std::any_of(steps->begin(), steps->end(), [](const json& step) {
              return TextOf(step, "type") == "ByteLevel";
            });
-  }
-
-  void Put(int64_t id, std::string text, TokenType type) {
-    ids_.try_emplace(text, id);
-    if (id >= rules_.size) {
-      beyond_.insert(id);
-      return;
-    }
-    tokens_[static_cast<size_t>(id)] = std::move(text);
-    types_[static_cast<size_t>(id)] = type;
-  }
-
-  absl::StatusOr<int64_t> IdOf(const json& value,
-                               absl::string_view text) const {
-    if (!value.is_number_unsigned() ||
-        value.get<uint64_t>() > uint64_t{INT32_MAX}) {
-      return Bad(
-          absl::StrCat("token ", QuoteForMessage(text), " has no number"));
-    }
-    return value.get<int64_t>();
-  }
-
-  // The vocabulary of BPE and WordPiece: an object of numbers.
-  absl::Status PutVocabulary() {
-    const json* vocabulary = Find(*model_, "vocab");
-    if (vocabulary == nullptr || !vocabulary->is_object()) {
-      return Bad("its model has no vocab");
-    }
-    for (const auto& [text, value] : vocabulary->items()) {
-      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(value, text));
-      if (id < rules_.size && types_[static_cast<size_t>(id)] != kUnused) {
-        return Bad(
-            absl::StrCat("tokens ", QuoteForMessage(text), " and ",
-                         QuoteForMessage(tokens_[static_cast<size_t>(id)]),
-                         " have the same number"));
-      }
-      Put(id, text, kNormal);
-    }
-    return absl::OkStatus();
-  }
-
-  // What was added to the vocabulary goes before it.
-  absl::Status PutAdded(bool sentencepiece) {
-    const json* added = Find(source_.tokenizer, "added_tokens");
-    if (added == nullptr) return absl::OkStatus();
-    if (!added->is_array()) return Bad("added_tokens is no list");
-    for (const json& entry : *added) {
-      const std::string content = TextOf(entry, "content");
-      const json* number = Find(entry, "id");
-      if (content.empty() || number == nullptr) {
-        return Bad("an added token has no content or id");
-      }
-      WEFT_ASSIGN_OR_RETURN(const int64_t id, IdOf(*number, content));
-      TokenType type = kUserDefined;
-      std::string text = content;
-      if (sentencepiece && content == unknown_) {
-        type = kUnknown;
-      } else if (FlagOf(entry, "special") || LooksSpecial(content)) {
-        type = kControl;
-      } else {
-        text = absl::StrReplaceAll(content, {{kSpace, " "}});
-      }
-      ids_[content] = id;
-      Put(id, std::move(text), type);
-    }
-    return absl::OkStatus();
-  }
-
-  // Rows of the embedding that no token has.
-  void FillHoles() {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] == kUnused && tokens_[i].empty()) {
-        tokens_[i] = absl::StrCat("[PAD", i, "]");
-      }
-    }
-    if (!beyond_.empty()) {
-      const bool one = beyond_.size() == 1;
-      Warn(absl::StrCat(beyond_.size(), one ? " token is" : " tokens are",
-                        " left out, since the embedding has no row for ",
-                        one ? "it" : "them"));
-    }
-  }
-
-  void Write(absl::string_view model, absl::string_view pre) {
-    writer_.SetString("tokenizer.ggml.model", model);
-    writer_.SetString("tokenizer.ggml.pre", pre);
-    writer_.SetStrings("tokenizer.ggml.tokens", tokens_);
-    if (!scores_.empty()) {
-      writer_.SetFloat32s("tokenizer.ggml.scores", scores_);
-    }
-    writer_.SetInt32s("tokenizer.ggml.token_type", types_);
   }
 
   struct Pair {
@@ -287,8 +123,8 @@ class VocabularySetter {
       if (pair.left.empty() || pair.right.empty()) {
         return Bad(absl::StrCat("merge ", pairs.size(), " is no pair"));
       }
-      if (!ids_.contains(pair.left) || !ids_.contains(pair.right) ||
-          !ids_.contains(absl::StrCat(pair.left, pair.right))) {
+      if (!table_.ids.contains(pair.left) || !table_.ids.contains(pair.right) ||
+          !table_.ids.contains(absl::StrCat(pair.left, pair.right))) {
         return Bad(absl::StrCat(
             "merge ", pairs.size(), " (", QuoteForMessage(pair.left), " and ",
             QuoteForMessage(pair.right), ") is of tokens that are not there"));
@@ -299,10 +135,10 @@ class VocabularySetter {
   }
 
   absl::Status SetByteLevel() {
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
-    WEFT_RETURN_IF_ERROR(PutAdded(false));
-    FillHoles();
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, false));
+    table_.FillHoles(source_, &warnings_);
     std::string pre = rules_.pre;
     if (pre.empty()) {
       WEFT_ASSIGN_OR_RETURN(
@@ -314,7 +150,7 @@ class VocabularySetter {
         warnings_.push_back(std::move(warning));
       }
     }
-    Write("gpt2", pre);
+    table_.Write("gpt2", pre, &writer_);
     std::vector<std::string> merges;
     merges.reserve(pairs.size());
     for (const Pair& pair : pairs) {
@@ -333,52 +169,46 @@ class VocabularySetter {
     std::string unknown;  // a step that does something else
   };
 
-  void ReadNormalizer(const json* step, Spaces* spaces, int depth = 0) const {
-    if (step == nullptr) return;
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "normalizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        ReadNormalizer(&each, spaces, depth + 1);
+  void ReadNormalizer(Spaces* spaces) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "normalizer"), "normalizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Prepend" && TextOf(*step, "prepend") == kSpace) {
+        spaces->prefixed = true;
+      } else if (type == "Replace" && Find(*step, "pattern") != nullptr &&
+                 TextOf(*Find(*step, "pattern"), "String") == " " &&
+                 TextOf(*step, "content") == kSpace) {
+        spaces->replaced = true;
+      } else {
+        spaces->unknown = type.empty() ? "?" : type;
       }
-    } else if (type == "Prepend" && TextOf(*step, "prepend") == kSpace) {
-      spaces->prefixed = true;
-    } else if (type == "Replace" && Find(*step, "pattern") != nullptr &&
-               TextOf(*Find(*step, "pattern"), "String") == " " &&
-               TextOf(*step, "content") == kSpace) {
-      spaces->replaced = true;
-    } else {
-      spaces->unknown = type.empty() ? "?" : type;
     }
   }
 
-  void ReadMetaspace(const json* step, Spaces* spaces, int depth = 0) const {
-    if (step == nullptr) return;
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "pretokenizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) ReadMetaspace(&each, spaces, depth + 1);
-    } else if (type == "Metaspace") {
-      const json* replacement = Find(*step, "replacement");
-      if (replacement != nullptr && *replacement != kSpace) {
-        spaces->unknown = "Metaspace with another character";
+  void ReadMetaspace(Spaces* spaces) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "pre_tokenizer"), "pretokenizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Metaspace") {
+        const json* replacement = Find(*step, "replacement");
+        if (replacement != nullptr && *replacement != kSpace) {
+          spaces->unknown = "Metaspace with another character";
+        }
+        spaces->replaced = true;
+        // The older flag, and the newer word.
+        const std::string scheme = TextOf(*step, "prepend_scheme");
+        spaces->prefixed = scheme.empty()
+                               ? Find(*step, "add_prefix_space") == nullptr ||
+                                     FlagOf(*step, "add_prefix_space")
+                               : scheme != "never";
+      } else if (type == "WhitespaceSplit") {
+        // Before Metaspace in Unigram: words.
+      } else if (type == "Split" &&
+                 TextOf(*step, "behavior") == "MergedWithPrevious") {
+        // Gemma's, on spaces that its normaliser has replaced already.
+      } else {
+        spaces->unknown = type.empty() ? "?" : type;
       }
-      spaces->replaced = true;
-      // The older flag, and the newer word.
-      const std::string scheme = TextOf(*step, "prepend_scheme");
-      spaces->prefixed = scheme.empty()
-                             ? Find(*step, "add_prefix_space") == nullptr ||
-                                   FlagOf(*step, "add_prefix_space")
-                             : scheme != "never";
-    } else if (type == "WhitespaceSplit") {
-      // Before Metaspace in Unigram: words.
-    } else if (type == "Split" &&
-               TextOf(*step, "behavior") == "MergedWithPrevious") {
-      // Gemma's, on spaces that its normaliser has replaced already.
-    } else {
-      spaces->unknown = type.empty() ? "?" : type;
     }
   }
 
@@ -392,18 +222,19 @@ class VocabularySetter {
   // What tokenizer.model says: pieces with their scores.
   absl::Status TakeSentencePiece(const SentencePieceModel& model) {
     WEFT_RETURN_IF_ERROR(CheckNoPre());
-    scores_.assign(tokens_.size(), 0.0f);
+    table_.scores.assign(table_.tokens.size(), 0.0f);
     int64_t id = 0;
     for (const SentencePieceModel::Piece& piece : model.pieces) {
-      const TokenType type = static_cast<TokenType>(piece.type);
-      if (type == kUnknown) unknown_ = piece.text;
-      Put(id, piece.text, type);
-      if (id < rules_.size) scores_[static_cast<size_t>(id)] = piece.score;
+      const TokenTable::Type type = static_cast<TokenTable::Type>(piece.type);
+      if (type == TokenTable::kUnknown) table_.unknown = piece.text;
+      table_.Put(id, piece.text, type);
+      if (id < rules_.size)
+        table_.scores[static_cast<size_t>(id)] = piece.score;
       ++id;
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
-    FillHoles();
-    Write("llama", "default");
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("llama", "default", &writer_);
     const json* prefixed = Find(source_.tokenizer_config, "add_prefix_space");
     writer_.SetBool("tokenizer.ggml.add_space_prefix",
                     prefixed != nullptr && prefixed->is_boolean()
@@ -414,12 +245,12 @@ class VocabularySetter {
 
   absl::Status SetSentencePiece() {
     WEFT_RETURN_IF_ERROR(CheckNoPre());
-    unknown_ = TextOf(*model_, "unk_token");
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    table_.unknown = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     WEFT_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, Merges());
     Spaces spaces;
-    ReadNormalizer(Find(source_.tokenizer, "normalizer"), &spaces);
-    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    ReadNormalizer(&spaces);
+    ReadMetaspace(&spaces);
     if (!spaces.unknown.empty() || !spaces.replaced) {
       return Bad(spaces.unknown.empty()
                      ? std::string("spaces are not written as U+2581, as in "
@@ -429,35 +260,35 @@ class VocabularySetter {
                                     ", which SentencePiece has not"));
     }
     // Scores by the order of first merges; what is not merged comes behind.
-    scores_.assign(tokens_.size(), 0.0f);
-    std::vector<bool> scored(tokens_.size());
+    table_.scores.assign(table_.tokens.size(), 0.0f);
+    std::vector<bool> scored(table_.tokens.size());
     int64_t next = 0, torn = 0;
     std::string last;
     for (const Pair& pair : pairs) {
       std::string whole = absl::StrCat(pair.left, pair.right);
-      const int64_t id = ids_.find(whole)->second;
+      const int64_t id = table_.ids.find(whole)->second;
       if (whole != last && id < rules_.size && scored[id]) ++torn;
       last = std::move(whole);
       if (id >= rules_.size || scored[id]) continue;
       scored[id] = true;
-      scores_[id] = -static_cast<float>(next++);
+      table_.scores[id] = -static_cast<float>(next++);
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
     int64_t unreached = 0;
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] != kNormal) {
-        scores_[i] = 0.0f;
+    for (size_t i = 0; i < table_.tokens.size(); ++i) {
+      if (table_.types[i] != TokenTable::kNormal) {
+        table_.scores[i] = 0.0f;
         continue;
       }
-      if (IsByteToken(tokens_[i])) {
-        types_[i] = kByte;
-        scores_[i] = 0.0f;
-      } else if (tokens_[i] == unknown_) {
-        types_[i] = kUnknown;
-        scores_[i] = 0.0f;
+      if (IsByteToken(table_.tokens[i])) {
+        table_.types[i] = TokenTable::kByte;
+        table_.scores[i] = 0.0f;
+      } else if (table_.tokens[i] == table_.unknown) {
+        table_.types[i] = TokenTable::kUnknown;
+        table_.scores[i] = 0.0f;
       } else if (!scored[i]) {
-        scores_[i] = -static_cast<float>(next++);
-        if (CountCharacters(tokens_[i]) > 1) ++unreached;
+        table_.scores[i] = -static_cast<float>(next++);
+        if (CountCharacters(table_.tokens[i]) > 1) ++unreached;
       }
     }
     if (torn > 0 || unreached > 0) {
@@ -465,15 +296,15 @@ class VocabularySetter {
                         " tokens are not in the order that scores of "
                         "SentencePiece give: some texts become other tokens"));
     }
-    FillHoles();
-    Write("llama", "default");
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("llama", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
     return absl::OkStatus();
   }
 
   absl::Status SetWordPiece() {
-    unknown_ = TextOf(*model_, "unk_token");
-    WEFT_RETURN_IF_ERROR(PutVocabulary());
+    table_.unknown = TextOf(*model_, "unk_token");
+    WEFT_RETURN_IF_ERROR(table_.PutVocabulary(*model_, source_));
     const json* prefix = Find(*model_, "continuing_subword_prefix");
     if (prefix != nullptr && *prefix != "##") {
       return Bad("its continuing_subword_prefix is not ##");
@@ -504,15 +335,15 @@ class VocabularySetter {
                             ? lowercase
                             : FlagOf(*normalizer, "strip_accents");
     // What begins a word is marked, not what goes on.
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (types_[i] != kNormal) continue;
-      std::string& token = tokens_[i];
+    for (size_t i = 0; i < table_.tokens.size(); ++i) {
+      if (table_.types[i] != TokenTable::kNormal) continue;
+      std::string& token = table_.tokens[i];
       token = absl::StartsWith(token, "##") ? token.substr(2)
                                             : absl::StrCat(kSpace, token);
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(false));
-    FillHoles();
-    Write("bert", "default");
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, false));
+    table_.FillHoles(source_, &warnings_);
+    table_.Write("bert", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.normalizer.lowercase", lowercase);
     writer_.SetBool("tokenizer.ggml.normalizer.strip_accents", strips);
     return absl::OkStatus();
@@ -525,7 +356,7 @@ class VocabularySetter {
     }
     const json* unknown = Find(*model_, "unk_id");
     const bool bytes = FlagOf(*model_, "byte_fallback");
-    std::vector<float> scores(tokens_.size());
+    std::vector<float> scores(table_.tokens.size());
     int64_t id = 0;
     for (const json& entry : *vocabulary) {
       if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
@@ -534,31 +365,30 @@ class VocabularySetter {
       }
       const std::string text = entry[0].get<std::string>();
       const bool is_unknown = unknown != nullptr && *unknown == id;
-      if (is_unknown) unknown_ = text;
-      Put(id, text,
-          is_unknown                   ? kUnknown
-          : bytes && IsByteToken(text) ? kByte
-                                       : kNormal);
+      if (is_unknown) table_.unknown = text;
+      table_.Put(id, text,
+                 is_unknown                   ? TokenTable::kUnknown
+                 : bytes && IsByteToken(text) ? TokenTable::kByte
+                                              : TokenTable::kNormal);
       if (id < rules_.size) {
         scores[static_cast<size_t>(id)] =
             static_cast<float>(entry[1].get<double>());
       }
       ++id;
     }
-    WEFT_RETURN_IF_ERROR(PutAdded(true));
-    FillHoles();
-    scores_ = std::move(scores);
+    WEFT_RETURN_IF_ERROR(table_.PutAdded(source_, true));
+    table_.FillHoles(source_, &warnings_);
+    table_.scores = std::move(scores);
     Spaces spaces;
-    ReadMetaspace(Find(source_.tokenizer, "pre_tokenizer"), &spaces);
+    ReadMetaspace(&spaces);
     if (!spaces.unknown.empty() || !spaces.replaced) {
       return Bad("its pre_tokenizer is not SentencePiece's (Metaspace)");
     }
-    Write("t5", "default");
+    table_.Write("t5", "default", &writer_);
     writer_.SetBool("tokenizer.ggml.add_space_prefix", spaces.prefixed);
     bool one_space = false;
     std::string charsmap;
-    WEFT_RETURN_IF_ERROR(ReadUnigramNormalizer(
-        Find(source_.tokenizer, "normalizer"), &one_space, &charsmap));
+    WEFT_RETURN_IF_ERROR(ReadUnigramNormalizer(&one_space, &charsmap));
     writer_.SetBool("tokenizer.ggml.remove_extra_whitespaces", one_space);
     if (!charsmap.empty()) {
       writer_.SetUint8s(
@@ -569,264 +399,27 @@ class VocabularySetter {
     return absl::OkStatus();
   }
 
-  absl::Status ReadUnigramNormalizer(const json* step, bool* one_space,
-                                     std::string* charsmap,
-                                     int depth = 0) const {
-    if (step == nullptr) return absl::OkStatus();
-    const std::string type = TextOf(*step, "type");
-    const json* inner = Find(*step, "normalizers");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        WEFT_RETURN_IF_ERROR(
-            ReadUnigramNormalizer(&each, one_space, charsmap, depth + 1));
-      }
-      return absl::OkStatus();
-    }
-    if (type == "Precompiled") {
-      if (absl::Base64Unescape(TextOf(*step, "precompiled_charsmap"),
-                               charsmap)) {
-        return absl::OkStatus();
-      }
-      return Bad("its precompiled_charsmap is no base64");
-    }
-    if (type == "Replace" && Find(*step, "pattern") != nullptr &&
-        TextOf(*Find(*step, "pattern"), "Regex") == " {2,}") {
-      *one_space = true;
-      return absl::OkStatus();
-    }
-    if (type == "Strip") {
-      *one_space = true;
-      return absl::OkStatus();
-    }
-    return Bad(absl::StrCat("its normalizer has a step ", QuoteForMessage(type),
-                            ", which SentencePiece has not"));
-  }
-
-  // What stands before and behind a text, by the post_processor; empty:
-  // nothing.
-  struct Ends {
-    bool known = false;
-    std::string first, last;
-  };
-
-  absl::Status ReadEnds(const json* processor, Ends* ends,
-                        int depth = 0) const {
-    if (processor == nullptr) return absl::OkStatus();
-    const std::string type = TextOf(*processor, "type");
-    const json* inner = Find(*processor, "processors");
-    if (type == "Sequence" && inner != nullptr && inner->is_array() &&
-        depth < 4) {
-      for (const json& each : *inner) {
-        WEFT_RETURN_IF_ERROR(ReadEnds(&each, ends, depth + 1));
-      }
-      return absl::OkStatus();
-    }
-    if (type == "ByteLevel") return absl::OkStatus();
-    if (type == "RobertaProcessing" || type == "BertProcessing") {
-      const json* first = Find(*processor, "cls");
-      const json* last = Find(*processor, "sep");
-      for (const json* each : {first, last}) {
-        if (each == nullptr || !each->is_array() || each->empty() ||
-            !(*each)[0].is_string()) {
-          return Bad("its post_processor has no cls or sep");
+  absl::Status ReadUnigramNormalizer(bool* one_space,
+                                     std::string* charsmap) const {
+    for (const json* step :
+         StepsOf(Find(source_.tokenizer, "normalizer"), "normalizers")) {
+      const std::string type = TextOf(*step, "type");
+      if (type == "Precompiled") {
+        if (!absl::Base64Unescape(TextOf(*step, "precompiled_charsmap"),
+                                  charsmap)) {
+          return Bad("its precompiled_charsmap is no base64");
         }
-      }
-      *ends = {true, (*first)[0].get<std::string>(),
-               (*last)[0].get<std::string>()};
-      return absl::OkStatus();
-    }
-    const json* single = Find(*processor, "single");
-    if (type != "TemplateProcessing" || single == nullptr ||
-        !single->is_array()) {
-      return Bad(absl::StrCat("its post_processor has a step ",
-                              QuoteForMessage(type),
-                              ", which is not supported"));
-    }
-    ends->known = true;
-    bool behind = false;
-    for (const json& piece : *single) {
-      const json* special = Find(piece, "SpecialToken");
-      if (special == nullptr) {
-        if (Find(piece, "Sequence") == nullptr || behind) {
-          return Bad("its post_processor has no single text");
-        }
-        behind = true;
-        continue;
-      }
-      std::string& end = behind ? ends->last : ends->first;
-      // Several are no token.
-      absl::StrAppend(&end, end.empty() ? "" : " and ", TextOf(*special, "id"));
-    }
-    return absl::OkStatus();
-  }
-
-  // What begins and ends texts is a token, or several: models that end at no
-  // token never stop.
-  absl::Status CheckEnds() const {
-    const auto is_token = [this](const json& value) {
-      return value.is_number_unsigned() &&
-             value.get<uint64_t>() < static_cast<uint64_t>(rules_.size);
-    };
-    const std::string wanted =
-        absl::StrCat("the number of a token, below ", rules_.size);
-    for (const char* key : {"bos_token_id", "eos_token_id"}) {
-      for (const json* found :
-           {config_.Find(key), Find(source_.generation_config, key)}) {
-        if (found == nullptr || is_token(*found)) continue;
-        if (found->is_array() &&
-            std::all_of(found->begin(), found->end(), is_token)) {
-          continue;
-        }
-        if (found == config_.Find(key)) return config_.BadKey(key, wanted);
-        return absl::InvalidArgumentError(absl::StrCat(
-            "cannot convert: ", source_.generation_path, ": ", key, " is ",
-            QuoteForMessage(
-                found->dump(-1, ' ', true, json::error_handler_t::replace)),
-            ": want ", wanted));
+      } else if (type == "Strip" ||
+                 (type == "Replace" && Find(*step, "pattern") != nullptr &&
+                  TextOf(*Find(*step, "pattern"), "Regex") == " {2,}")) {
+        *one_space = true;
+      } else {
+        return Bad(absl::StrCat("its normalizer has a step ",
+                                QuoteForMessage(type),
+                                ", which SentencePiece has not"));
       }
     }
     return absl::OkStatus();
-  }
-
-  // A number of config.json or generation_config.json, or the first of a list.
-  std::optional<int64_t> NumberIn(const json& config, const char* key) const {
-    const json* found = Find(config, key);
-    if (found != nullptr && found->is_array() && !found->empty()) {
-      found = &(*found)[0];
-    }
-    if (found == nullptr || !found->is_number_unsigned() ||
-        found->get<uint64_t>() >= static_cast<uint64_t>(rules_.size)) {
-      return std::nullopt;
-    }
-    return found->get<int64_t>();
-  }
-
-  std::optional<int64_t> TokenId(const std::string& text) const {
-    const auto found = ids_.find(text);
-    if (text.empty() || found == ids_.end() || found->second >= rules_.size) {
-      return std::nullopt;
-    }
-    return found->second;
-  }
-
-  absl::Status SetSpecialIds() {
-    WEFT_RETURN_IF_ERROR(CheckEnds());
-    Ends ends;
-    if (source_.sentencepiece.has_value()) {
-      // Transformers puts BOS before texts unless it is told otherwise.
-      ends.first = TokenText(source_.tokenizer_config, "bos_token");
-      if (ends.first.empty() && ids_.contains("<s>")) ends.first = "<s>";
-    }
-    WEFT_RETURN_IF_ERROR(
-        ReadEnds(Find(source_.tokenizer, "post_processor"), &ends));
-    struct Row {
-      const char* name;
-      const char* text_key;
-      const char* id_key;
-      const char* gguf;
-    };
-    constexpr Row kRows[] = {
-        {"bos", "bos_token", "bos_token_id", "bos_token_id"},
-        {"eos", "eos_token", "eos_token_id", "eos_token_id"},
-        {"unk", "unk_token", "unk_token_id", "unknown_token_id"},
-        {"sep", "sep_token", "sep_token_id", "seperator_token_id"},
-        {"pad", "pad_token", "pad_token_id", "padding_token_id"},
-        {"cls", "cls_token", "cls_token_id", "cls_token_id"},
-        {"mask", "mask_token", "mask_token_id", "mask_token_id"},
-    };
-    json config = json::object();
-    for (const Row& row : kRows) {
-      if (const json* value = config_.Find(row.id_key)) {
-        config[row.id_key] = *value;
-      }
-    }
-    absl::flat_hash_map<std::string, int64_t> found;
-    for (const Row& row : kRows) {
-      std::optional<int64_t> id =
-          TokenId(TokenText(source_.tokenizer_config, row.text_key));
-      if (!id) id = NumberIn(config, row.id_key);
-      if (!id) id = NumberIn(source_.generation_config, row.id_key);
-      if (!id && row.name == absl::string_view("unk")) id = TokenId(unknown_);
-      if (id) found[row.name] = *id;
-    }
-    // Where two names are one token (BERT).
-    const auto share = [&](const char* name, const char* other) {
-      if (found.count(name) == 0 && found.count(other) > 0) {
-        found[name] = found[other];
-      }
-    };
-    share("bos", "cls");
-    share("eos", "sep");
-    const std::optional<int64_t> first = TokenId(ends.first);
-    if (first && found.count("bos") == 0) found["bos"] = *first;
-    const std::optional<int64_t> last = TokenId(ends.last);
-    if (last && found.count("eos") == 0) found["eos"] = *last;
-    if (last && found["eos"] != *last && found.count("sep") == 0) {
-      // Embedding models end texts otherwise than their decoders ended turns.
-      writer_.SetUint32("tokenizer.ggml.eot_token_id",
-                        static_cast<uint32_t>(found["eos"]));
-      found["eos"] = *last;
-    }
-    for (const Row& row : kRows) {
-      const auto at = found.find(row.name);
-      if (at == found.end()) continue;
-      writer_.SetUint32(absl::StrCat("tokenizer.ggml.", row.gguf),
-                        static_cast<uint32_t>(at->second));
-    }
-    WEFT_RETURN_IF_ERROR(SetEnds(ends, found));
-    SetAllEos(config);
-    return absl::OkStatus();
-  }
-
-  absl::Status SetEnds(const Ends& ends,
-                       const absl::flat_hash_map<std::string, int64_t>& found) {
-    // Whether what stands at an end is the token that files name for it.
-    const auto is = [&](const std::string& text, const char* name,
-                        const char* other) {
-      const std::optional<int64_t> id = TokenId(text);
-      const auto a = found.find(name), b = found.find(other);
-      return id && ((a != found.end() && a->second == *id) ||
-                    (b != found.end() && b->second == *id));
-    };
-    // Files name one token for an end. What published chat templates write
-    // themselves (GLM) is no loss.
-    bool first = is(ends.first, "bos", "cls");
-    bool last = is(ends.last, "eos", "sep");
-    if (first != !ends.first.empty() || last != !ends.last.empty()) {
-      Warn(absl::StrCat("its post_processor puts ",
-                        QuoteForMessage(first ? ends.last : ends.first),
-                        " at an end of texts, which no file can say: it is "
-                        "left out"));
-    }
-    // The configuration goes before: transformers makes the processor of it.
-    for (const auto& [key, flag] :
-         {std::pair<const char*, bool*>{"add_bos_token", &first},
-          {"add_eos_token", &last}}) {
-      const json* said = Find(source_.tokenizer_config, key);
-      if (said != nullptr && said->is_boolean()) *flag = said->get<bool>();
-    }
-    if (model_ != nullptr && TextOf(*model_, "type") == "WordPiece") {
-      // Readers of BERT's vocabularies put both, always.
-      if (first && last) return absl::OkStatus();
-      return Bad(
-          "its post_processor does not put [CLS] and [SEP] at the ends "
-          "of texts");
-    }
-    writer_.SetBool("tokenizer.ggml.add_bos_token",
-                    first && found.count("bos") > 0);
-    writer_.SetBool("tokenizer.ggml.add_eos_token",
-                    last && found.count("eos") > 0);
-    return absl::OkStatus();
-  }
-
-  // Models may end with several tokens; generation_config.json knows best.
-  void SetAllEos(const json& config) {
-    const json* all = Find(source_.generation_config, "eos_token_id");
-    if (all == nullptr) all = Find(config, "eos_token_id");
-    if (all == nullptr || !all->is_array() || all->size() < 2) return;
-    writer_.SetInt32s("tokenizer.ggml.eos_token_ids",
-                      all->get<std::vector<int32_t>>());
   }
 
   absl::Status SetChatTemplate() {
@@ -866,87 +459,10 @@ class VocabularySetter {
   GgufWriter& writer_;
   std::vector<std::string>& warnings_;
   const json* model_ = nullptr;
-  std::vector<std::string> tokens_;
-  std::vector<int32_t> types_;
-  std::vector<float> scores_;
-  absl::flat_hash_map<std::string, int64_t> ids_;
-  std::string unknown_;
-  absl::flat_hash_set<int64_t> beyond_;
+  TokenTable table_;
 };
 
-absl::StatusOr<json> OptionalJson(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return json::object();
-  return ReadJsonFile(path, kConfigLimits);
-}
-
-// Beside tokenizer.model: {"text": number}, and in tokenizer_config.json
-// {"number": {"content", "special"}}, which knows more. In the form of
-// tokenizer.json.
-json AddedTokens(const json& added, const json& tokenizer_config) {
-  json list = json::array();
-  for (const auto& [text, id] : added.items()) {
-    list.push_back({{"id", id}, {"content", text}, {"special", false}});
-  }
-  const json* decoder = Find(tokenizer_config, "added_tokens_decoder");
-  if (decoder == nullptr || !decoder->is_object()) return list;
-  for (const auto& [number, token] : decoder->items()) {
-    uint64_t id;
-    list.push_back(
-        {{"id", absl::SimpleAtoi(number, &id) ? json(id) : json(number)},
-         {"content", TextOf(token, "content")},
-         {"special", FlagOf(token, "special")}});
-  }
-  return list;
-}
-
 }  // namespace
-
-absl::StatusOr<VocabularySource> VocabularySource::Read(
-    const std::string& folder) {
-  VocabularySource source;
-  WEFT_ASSIGN_OR_RETURN(
-      source.tokenizer_config,
-      OptionalJson(absl::StrCat(folder, "/tokenizer_config.json")));
-  source.path = absl::StrCat(folder, "/tokenizer.json");
-  const std::string older = absl::StrCat(folder, "/tokenizer.model");
-  std::error_code error;
-  if (std::filesystem::exists(source.path, error)) {
-    WEFT_ASSIGN_OR_RETURN(source.tokenizer,
-                          ReadJsonFile(source.path, kTokenizerLimits));
-  } else if (std::filesystem::exists(older, error)) {
-    source.path = older;
-    WEFT_ASSIGN_OR_RETURN(source.sentencepiece, ReadSentencePieceModel(older));
-    WEFT_ASSIGN_OR_RETURN(const json added, OptionalJson(absl::StrCat(
-                                                folder, "/added_tokens.json")));
-    source.tokenizer["added_tokens"] =
-        AddedTokens(added, source.tokenizer_config);
-  } else {
-    return absl::NotFoundError(
-        absl::StrCat("no vocabulary: ", source.path,
-                     ": there is no such file, nor a tokenizer.model: convert "
-                     "the folder's tokeniser with transformers "
-                     "(save_pretrained)"));
-  }
-  source.generation_path = absl::StrCat(folder, "/generation_config.json");
-  WEFT_ASSIGN_OR_RETURN(source.generation_config,
-                        OptionalJson(source.generation_path));
-  const std::string path = absl::StrCat(folder, "/chat_template.jinja");
-  if (std::filesystem::exists(path, error)) {
-    WEFT_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
-    const absl::Span<const uint8_t> bytes = file->bytes();
-    const absl::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                                 bytes.size());
-    if (static_cast<int64_t>(text.size()) > kMaxTemplate ||
-        !IsValidUtf8(text)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("bad chat template: ", path,
-                       ": it is too large or no UTF-8: remove it"));
-    }
-    source.chat_template = std::string(text);
-  }
-  return source;
-}
 
 absl::Status SetVocabulary(const VocabularySource& source,
                            const CheckpointConfig& config,

@@ -21,29 +21,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "loaders/convert/checkpoint_config.h"
-#include "loaders/convert/sentencepiece_model.h"
+#include "loaders/convert/vocabulary_source.h"
 #include "loaders/gguf_writer.h"
-#include "nlohmann/json.hpp"
 
 namespace weft {
-
-struct VocabularySource {
-  // tokenizer.json; of a folder with tokenizer.model, what was added to it.
-  nlohmann::json tokenizer;
-  std::string path;  // of one of the two, for messages
-  // tokenizer_config.json and generation_config.json; empty objects: none.
-  nlohmann::json tokenizer_config, generation_config;
-  // chat_template.jinja; empty: none.
-  std::string chat_template;
-  std::string generation_path;  // of generation_config.json, for messages
-  absl::optional<SentencePieceModel> sentencepiece;  // tokenizer.model
-
-  // Reads the files of a folder. Errors: neither tokenizer.json nor
-  // tokenizer.model, and those of ReadJsonFile and ReadSentencePieceModel.
-  static absl::StatusOr<VocabularySource> Read(const std::string& folder);
-};
 
 struct VocabularyRules {
   int64_t size = 0;  // rows of the embedding: so many tokens
