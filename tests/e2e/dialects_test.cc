@@ -217,7 +217,7 @@ TEST(Dialects, ABrokenCallIsTextAndNothingIsCalled) {
 TEST(Dialects, ACallThatWasCutIsNotToBeMade) {
   const Server server({ScriptedModel(
       "cut.gguf", CallOf(R"({"city": "Bern and much more"})"), kHermes)});
-  const Dialects dialects(server, 30);
+  const Dialects dialects(server, 27);
   for (const bool stream : {false, true}) {
     const Said chat = dialects.Chat(stream);
     EXPECT_EQ(chat.finish, "length");
