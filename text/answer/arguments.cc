@@ -78,7 +78,8 @@ std::optional<json> ParseArguments(absl::string_view text) {
 
 json ArgumentsObject(absl::string_view text) {
   if (auto object = ParseArguments(text)) return *std::move(object);
-  const absl::string_view words = absl::StripAsciiWhitespace(text);
+  // Space at the end may be of a string.
+  const absl::string_view words = absl::StripLeadingAsciiWhitespace(text);
   if (words.empty()) return json::object();
   if (words[0] == '{') {
     if (auto object = ParseArguments(Completed(words))) {

@@ -56,7 +56,8 @@ TEST(Arguments, WhatBrokeOffIsClosed) {
   EXPECT_EQ(Object("{\"c"), "{}");
   EXPECT_EQ(Object("{\"c\": "), "{}");
   EXPECT_EQ(Object(R"({"a": 1, "b": tr)"), R"({"a":1})");
-  EXPECT_EQ(Object(R"({"a": 1, "b": [1, {"c": 2.)"), R"({"a":1,"b":[1,{}]})");
+  EXPECT_EQ(Object(R"({"a": 1, "b": [1, {"c": 2.)"),
+            R"({"a":1,"b":[1,{"c":2}]})");
   EXPECT_EQ(Object(R"({"a": "x\u00)"), R"({"a":"x"})");
   // Never within a character.
   EXPECT_EQ(Object("{\"a\": \"x\xc3\xa9\\"), "{\"a\":\"x\xc3\xa9\"}");
