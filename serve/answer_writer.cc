@@ -74,10 +74,13 @@ std::string AnswerWriter::Progress(const Event& event) const {
 }
 
 std::string AnswerWriter::Chunk(json choice) const {
-  return ServerSentEvent(Answer(
+  json chunk = Answer(
       head_,
       kind_ == AnswerKind::kChat ? "chat.completion.chunk" : "text_completion",
-      json::array({std::move(choice)})));
+      json::array({std::move(choice)}));
+  // It comes at the end; until then it is null, as OpenAI has it.
+  if (stream_usage_) chunk["usage"] = nullptr;
+  return ServerSentEvent(chunk);
 }
 
 std::string AnswerWriter::Part(int64_t choice, const Event& event) {
@@ -109,7 +112,8 @@ std::string AnswerWriter::ChatPart(int64_t index, const Event& event) {
     tells_logprobs = false;
   };
   for (const answer::AnswerEvent& told : Read(&choice, event)) {
-    choice.called |= told.kind == answer::AnswerEvent::kCallBegin;
+    choice.called |= told.kind == answer::AnswerEvent::kCallEnd &&
+                     told.end == answer::AnswerEvent::kWhole;
     add(DeltaOf(told));
   }
   if (tells_logprobs) add({{"content", ""}});
@@ -130,9 +134,8 @@ std::vector<answer::AnswerEvent> AnswerWriter::Read(Choice* choice,
   }
   events = choice->reader.Push(event.text);
   if (!event.finished) return events;
-  // "length" is the one finish that is no end.
-  const bool cut = FinishName(event.reason, false) != std::string("stop");
-  for (answer::AnswerEvent& told : choice->reader.Finish(cut)) {
+  for (answer::AnswerEvent& told :
+       choice->reader.Finish(WasCut(event.reason))) {
     events.push_back(std::move(told));
   }
   return events;

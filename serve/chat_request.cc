@@ -8,6 +8,7 @@
 #include "serve/generation_fields.h"
 #include "serve/json_fields.h"
 #include "serve/openai_request.h"
+#include "text/answer/arguments.h"
 
 namespace weft {
 namespace {
@@ -67,21 +68,21 @@ void ReadToolCalls(JsonFields* fields, json* message) {
                      call.Path("function"));
     inner.Text("name", &name);
     const json* given = inner.Find("arguments");
-    if (given != nullptr && given->is_object()) {
-      arguments = given->dump();
-    } else {
-      inner.Text("arguments", &arguments);
-    }
+    const bool object = given != nullptr && given->is_object();
+    if (!object) inner.Text("arguments", &arguments);
     if (name.empty()) inner.Fail("name", "is missing");
     call.Keep(inner.status());
     fields->Keep(call.status());
-    // Read here, where depth is bounded.
-    absl::StatusOr<json> object = ParseJson(arguments);
-    json written = {
-        {"name", name},
-        {"arguments", object.ok() && object->is_object() ? *std::move(object)
-                                                         : json(arguments)}};
-    if (arguments.empty()) written["arguments"] = json::object();
+    // Read here, where their size is bounded. What is no object stays text:
+    // the model, this one perhaps, did not come to its end.
+    json written = {{"name", name}, {"arguments", json::object()}};
+    if (object) {
+      written["arguments"] = *given;
+    } else if (auto parsed = answer::ParseArguments(arguments)) {
+      written["arguments"] = *std::move(parsed);
+    } else if (!arguments.empty()) {
+      written["arguments"] = arguments;
+    }
     list.push_back(
         {{"id", id}, {"type", "function"}, {"function", std::move(written)}});
   }
@@ -169,22 +170,68 @@ bool HasTool(const json& tools, const std::string& name) {
   });
 }
 
+// The name of a function that is one of the request's.
+std::string ReadToolName(const JsonFields& outer, const json& tools,
+                         JsonFields* fields) {
+  const json none = json::object();
+  const json* function = outer.Find("function");
+  JsonFields inner(function == nullptr ? none : *function,
+                   outer.Path("function"));
+  std::string name;
+  inner.Text("name", &name);
+  if (inner.status().ok() && !HasTool(tools, name)) {
+    inner.Fail("name", "is no function of tools");
+  }
+  fields->Keep(inner.status());
+  return name;
+}
+
+void ReadAllowedTools(const JsonFields& outer, JsonFields* fields,
+                      ChatCompletionRequest* request) {
+  const json none = json::object();
+  const json* allowed = outer.Find("allowed_tools");
+  JsonFields inner(allowed == nullptr ? none : *allowed,
+                   outer.Path("allowed_tools"));
+  std::string mode = "auto";
+  inner.Text("mode", &mode);
+  if (mode != "auto" && mode != "required") {
+    inner.Fail("mode", "want auto or required");
+  }
+  const json* tools = inner.Find("tools");
+  if (tools == nullptr || !tools->is_array() || tools->empty()) {
+    inner.Fail("tools", "want a list of functions");
+  }
+  fields->Keep(inner.status());
+  if (!inner.status().ok()) return;
+  request->allowed_tools.emplace();
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const JsonFields tool((*tools)[i],
+                          inner.Path(absl::StrCat("tools[", i, "]")));
+    fields->Keep(tool.status());
+    request->allowed_tools->push_back(
+        ReadToolName(tool, request->tools, fields));
+  }
+  if (mode == "required") request->tool_choice = ToolChoice::kRequired;
+}
+
 void ReadToolChoice(JsonFields* fields, ChatCompletionRequest* request) {
+  bool parallel = true;
+  fields->Bool("parallel_tool_calls", &parallel);
+  request->one_call = !parallel;
   const json* choice = fields->Find("tool_choice");
   if (choice == nullptr || !fields->status().ok()) return;
   const char* name = "tool_choice";
   if (choice->is_object()) {
     JsonFields outer(*choice, name);
-    const json none = json::object();
-    const json* function = outer.Find("function");
-    JsonFields inner(function == nullptr ? none : *function,
-                     outer.Path("function"));
-    inner.Text("name", &request->tool_name);
-    if (inner.status().ok() && !HasTool(request->tools, request->tool_name)) {
-      inner.Fail("name", "is no function of tools");
+    std::string type = "function";
+    outer.Text("type", &type);
+    fields->Keep(outer.status());
+    if (type == "allowed_tools") {
+      return ReadAllowedTools(outer, fields, request);
     }
+    request->tool_name = ReadToolName(outer, request->tools, fields);
     request->tool_choice = ToolChoice::kNamed;
-    return fields->Keep(inner.status());
+    return;
   }
   if (*choice == "none") {
     request->tool_choice = ToolChoice::kNone;

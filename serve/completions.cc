@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -46,6 +47,21 @@ bool CutAt(const std::string& mark, std::vector<TextSegment>* segments) {
     return true;
   }
   return false;
+}
+
+// The tools that the answer may call. Their schemas are compared with what is
+// written: numbers are numbers.
+nlohmann::ordered_json Callable(const ChatCompletionRequest& request) {
+  nlohmann::ordered_json tools = PlainNumbers(request.tools);
+  if (!request.allowed_tools.has_value()) return tools;
+  nlohmann::ordered_json allowed = nlohmann::ordered_json::array();
+  for (nlohmann::ordered_json& tool : tools) {
+    if (absl::c_linear_search(*request.allowed_tools,
+                              tool["function"]["name"].get<std::string>())) {
+      allowed.push_back(std::move(tool));
+    }
+  }
+  return allowed;
 }
 
 }  // namespace
@@ -91,9 +107,8 @@ absl::StatusOr<Job> ChatJob(const ServedModel& model,
   job.fields = std::move(request.generation);
   job.prompts.push_back(std::move(tokens));
   job.forms = model.customs.forms;
-  if (request.tool_choice != ToolChoice::kNone) {
-    job.tools = std::move(request.tools);
-  }
+  if (request.tool_choice != ToolChoice::kNone) job.tools = Callable(request);
+  job.one_call = request.one_call;
   job.separate_reasoning = request.separate_reasoning;
   job.forces_call = request.tool_choice == ToolChoice::kRequired ||
                     request.tool_choice == ToolChoice::kNamed;
@@ -139,6 +154,16 @@ absl::StatusOr<std::vector<TextSegment>> RenderChat(
         "so it cannot be continued");
   }
   return segments;
+}
+
+absl::StatusOr<size_t> CountChatTokens(const ServedModel& model,
+                                       const EncodeOptions& encode,
+                                       const ChatCompletionRequest& request) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
+                        RenderChat(model, request));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                        model.tokenizer().EncodeSegments(segments, encode));
+  return tokens.size();
 }
 
 void AnswerCompletion(const ServedModel& model, const ServiceLimits& limits,

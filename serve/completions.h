@@ -36,4 +36,9 @@ absl::StatusOr<Job> ChatJob(const ServedModel& model,
 absl::StatusOr<std::vector<TextSegment>> RenderChat(
     const ServedModel& model, const ChatCompletionRequest& request);
 
+// The tokens that its prompt has, also where they do not fit the context.
+absl::StatusOr<size_t> CountChatTokens(const ServedModel& model,
+                                       const EncodeOptions& encode,
+                                       const ChatCompletionRequest& request);
+
 }  // namespace weft

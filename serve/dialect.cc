@@ -1,76 +1,58 @@
 #include "serve/dialect.h"
 
-#include <iterator>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "serve/json_fields.h"
 #include "serve/openai_response.h"
 
 namespace weft {
 
-using json = nlohmann::ordered_json;
-
-void CopyFields(const json& from, absl::Span<const FieldName> names, json* to) {
-  if (!from.is_object()) return;
-  for (const FieldName& name : names) {
-    const auto found = from.find(name.theirs);
-    if (found != from.end() && !found->is_null()) (*to)[name.ours] = *found;
+void PartReader::Add(answer::AnswerEvent told, std::vector<AnswerPart>* parts) {
+  using Kind = AnswerPart::Kind;
+  using answer::AnswerEvent;
+  const bool in_parts = calls_ == Calls::kInParts;
+  switch (told.kind) {
+    case AnswerEvent::kReasoning:
+      parts->push_back({Kind::kReasoning, std::move(told.text)});
+      break;
+    case AnswerEvent::kContent:
+      parts->push_back({Kind::kText, std::move(told.text)});
+      break;
+    case AnswerEvent::kCallBegin:
+      call_ = {std::move(told.id), std::move(told.text), "", false};
+      if (in_parts) parts->push_back({Kind::kCall, "", call_});
+      break;
+    case AnswerEvent::kCallArguments:
+      call_.arguments += told.text;
+      if (in_parts) parts->push_back({Kind::kArguments, std::move(told.text)});
+      break;
+    case AnswerEvent::kCallEnd: {
+      const bool broken = told.end == AnswerEvent::kBroken;
+      call_.whole = told.end == AnswerEvent::kWhole;
+      called_ |= call_.whole;
+      if (!in_parts && !broken) {
+        parts->push_back({Kind::kCall, "", call_});
+        parts->push_back({Kind::kArguments, call_.arguments});
+      }
+      if (in_parts || !broken) parts->push_back({Kind::kCallEnd, "", call_});
+      if (broken) parts->push_back({Kind::kText, std::move(told.text)});
+      break;
+    }
   }
-}
-
-absl::Status InTheirNames(const absl::Status& status,
-                          absl::Span<const FieldName> names,
-                          const std::string& path) {
-  const std::string param = ErrorParam(status);
-  std::vector<FieldName> all(names.begin(), names.end());
-  all.insert(all.end(), std::begin(kOwnFields), std::end(kOwnFields));
-  for (const FieldName& name : all) {
-    if (param != name.ours) continue;
-    absl::string_view message = status.message();
-    absl::ConsumePrefix(&message, absl::StrCat("'", param, "': "));
-    return FieldError(absl::StrCat(path, name.theirs), message);
-  }
-  return status;
 }
 
 std::vector<AnswerPart> PartReader::Read(const Event& event) {
-  using Kind = AnswerPart::Kind;
   std::vector<AnswerPart> parts;
-  const auto add = [&](std::vector<answer::AnswerEvent> told) {
-    for (answer::AnswerEvent& each : told) {
-      switch (each.kind) {
-        case answer::AnswerEvent::kReasoning:
-          parts.push_back({Kind::kReasoning, std::move(each.text)});
-          break;
-        case answer::AnswerEvent::kContent:
-          parts.push_back({Kind::kText, std::move(each.text)});
-          break;
-        case answer::AnswerEvent::kCallBegin:
-          called_ = true;
-          parts.push_back({Kind::kCall, ""});
-          parts.back().call.id = std::move(each.id);
-          parts.back().call.name = std::move(each.text);
-          break;
-        case answer::AnswerEvent::kCallArguments:
-          parts.push_back({Kind::kArguments, std::move(each.text)});
-          break;
-        case answer::AnswerEvent::kCallEnd:
-          parts.push_back({Kind::kCallEnd, ""});
-          break;
-      }
-    }
-  };
-  add(reader_.Push(event.text));
-  if (event.finished) {
-    add(reader_.Finish(FinishName(event.reason, false) ==
-                       absl::string_view("length")));
+  for (answer::AnswerEvent& told : reader_.Push(event.text)) {
+    Add(std::move(told), &parts);
+  }
+  if (!event.finished) return parts;
+  for (answer::AnswerEvent& told : reader_.Finish(WasCut(event.reason))) {
+    Add(std::move(told), &parts);
   }
   return parts;
 }
 
-std::string NamedEvent(const json& event) {
+std::string NamedEvent(const nlohmann::ordered_json& event) {
   return absl::StrCat("event: ", event["type"].get<std::string>(),
                       "\ndata: ", JsonText(event), "\n\n");
 }

@@ -3,41 +3,15 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "nlohmann/json.hpp"
 #include "runtime/generation/request.h"
+#include "serve/field_names.h"
 #include "text/answer/reader.h"
 
 namespace weft {
-
-// A field by its name in a dialect, with the path to it for messages, and in
-// OpenAI's.
-struct FieldName {
-  const char* theirs;
-  const char* ours;
-};
-
-// What weft adds to requests; it has one name in all dialects.
-constexpr FieldName kOwnFields[] = {
-    {"seed", "seed"},
-    {"cache_prompt", "cache_prompt"},
-    {"context_overflow", "context_overflow"},
-    {"id_slot", "id_slot"},
-    {"speculate", "speculate"},
-    {"lora", "lora"},
-};
-
-// Copies the fields that are there, under their new names.
-void CopyFields(const nlohmann::ordered_json& from,
-                absl::Span<const FieldName> names, nlohmann::ordered_json* to);
-
-// An error that names a field by our name, by theirs: `path` stands before it.
-absl::Status InTheirNames(const absl::Status& status,
-                          absl::Span<const FieldName> names,
-                          const std::string& path = "");
 
 // What is new in an answer, as it was read.
 struct AnswerPart {
@@ -46,7 +20,7 @@ struct AnswerPart {
     kReasoning,
     kCall,       // a call begins: `call` has its id and name
     kArguments,  // of it, more of `text`
-    kCallEnd,
+    kCallEnd,    // `call` is all of it
   };
   Kind kind;
   std::string text;
@@ -56,15 +30,24 @@ struct AnswerPart {
 // Reads one choice of one answer.
 class PartReader {
  public:
-  explicit PartReader(answer::AnswerReader reader)
-      : reader_(std::move(reader)) {}
+  // Calls may come in parts, while they are written: then one may turn out to
+  // be none, which is told as its end (`call.whole` is false) and as text. Else
+  // they come when they have ended, and such a one is text alone.
+  enum class Calls { kInParts, kAtTheirEnd };
+  PartReader(answer::AnswerReader reader, Calls calls)
+      : reader_(std::move(reader)), calls_(calls) {}
 
   // What an event brings, in order.
   std::vector<AnswerPart> Read(const Event& event);
+  // Whether a whole call came: one that was cut off is none to be made.
   bool called() const { return called_; }
 
  private:
+  void Add(answer::AnswerEvent told, std::vector<AnswerPart>* parts);
+
   answer::AnswerReader reader_;
+  const Calls calls_;
+  answer::Answer::Call call_;  // that is read
   bool called_ = false;
 };
 

@@ -87,7 +87,8 @@ class Answering {
         form_(make_form(job)),
         silence_(absl::ToChronoNanoseconds(limits.silence)),
         choices_(job.fields.choices),
-        constraint_(ConstraintField(job)) {
+        constraint_(ConstraintField(job)),
+        names_(job.names) {
     if (job.choices() == 1) {
       slot_ = std::make_unique<HeldSlot>(model, job.fields.slot,
                                          job.prompts.front());
@@ -109,7 +110,9 @@ class Answering {
     for (const PromptEvent& event : events) {
       if (log_ != nullptr) log_->Add(ChoiceOf(event), event.event);
       if (slot_ != nullptr) slot_->Add(event.event);
-      if (absl::Status s = Failure(event.event, constraint_); !s.ok()) return s;
+      if (absl::Status s = Failure(event.event, constraint_); !s.ok()) {
+        return names_.Told(s);
+      }
     }
     return events;
   }
@@ -138,6 +141,7 @@ class Answering {
   const std::chrono::nanoseconds silence_;
   const int64_t choices_;
   const std::string constraint_;
+  const FieldNames names_;
   bool begun_ = false;
   Clock::time_point spoken_ = Clock::now();  // when something was sent
 };
@@ -242,6 +246,7 @@ std::vector<answer::AnswerReader> ReadersFor(const Job& job,
     options.forced_tool = OnlyTool(job);
     options.prompt = job.prompt_end;
     options.separate_reasoning = job.separate_reasoning;
+    options.one_call = job.one_call;
     options.id = absl::StrCat(id, "_", i);
     readers.emplace_back(job.forms, std::move(options));
   }
@@ -308,17 +313,20 @@ void RunJob(const ServedModel& model, const ServiceLimits& limits, Job job,
   for (const std::vector<int32_t>& prompt : job.prompts) {
     absl::StatusOr<Request> request =
         MakeRequest(model, job, prompt, {ClientOf(*call), &job.dropped});
-    if (!request.ok()) return call->Answer(ToApiError(request.status()));
+    if (!request.ok()) {
+      return call->Answer(ToApiError(job.names.Told(request.status())));
+    }
     requests.push_back(*std::move(request));
   }
   if (!job.dropped.empty()) {
     call->response.set_header("Weft-Schema-Dropped",
                               HeaderText(absl::StrJoin(job.dropped, "; ")));
   }
+  const FieldNames names = job.names;
   auto answering = std::make_shared<Answering>(model, limits, std::move(job),
                                                make_form, *call);
   if (absl::Status s = answering->Start(std::move(requests)); !s.ok()) {
-    return call->Answer(ToApiError(s));
+    return call->Answer(ToApiError(names.Told(s)));
   }
   if (stream) return AnswerStream(std::move(answering), call);
   AnswerWhole(std::move(answering), limits.answer_bytes, call);

@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/generation/constraint_cache.h"
 #include "serve/answer_form.h"
+#include "serve/field_names.h"
 #include "serve/http_server.h"
 #include "serve/served_model.h"
 #include "text/answer/reader.h"
@@ -31,7 +32,10 @@ struct Job {
   bool forces_call = false;
   std::string forced_tool;      // empty: any
   std::string reasoning_close;  // before a forced call; empty: there is none
+  bool one_call = false;        // more are left out of the answer
   std::vector<std::string> dropped;  // of schemas: what is not kept
+  // How errors that are found later call the request's fields.
+  FieldNames names;
 
   int64_t choices() const {
     return static_cast<int64_t>(prompts.size()) * fields.choices;

@@ -54,9 +54,8 @@ struct HttpServer::Exchange {
   bool preflight = false;
   bool unread = false;  // the request, or part of it: the connection must end
 
-  ErrorForm error_form() const {
-    return route == nullptr ? ErrorJson : route->error_form;
-  }
+  // Of the routes with this path, also where none takes the method.
+  ErrorForm error_form = ErrorJson;
 };
 
 namespace {
@@ -174,9 +173,8 @@ HttpServer::HttpServer(const HttpOptions& options, ApiKeys keys)
     } catch (...) {
     }
     Exchange* exchange = Current<Exchange>();
-    HttpCall{
-        exchange->head,         response,      *exchange->connection, "", "",
-        exchange->error_form(), exchange->kept}
+    HttpCall{exchange->head,       response,      *exchange->connection, "", "",
+             exchange->error_form, exchange->kept}
         .Answer(HttpError(500, what));
   });
 }
@@ -450,7 +448,7 @@ void HttpServer::Respond(Exchange* exchange,
   }
   HttpCall call{exchange->head,        *response,
                 *exchange->connection, std::move(exchange->body),
-                exchange->rest,        exchange->error_form(),
+                exchange->rest,        exchange->error_form,
                 exchange->kept};
   if (exchange->refusal.has_value()) return call.Answer(*exchange->refusal);
   if (exchange->preflight) {
@@ -469,13 +467,8 @@ void HttpServer::Respond(Exchange* exchange,
 
 absl::optional<ApiError> HttpServer::Check(Exchange* exchange) const {
   const RequestHead& request = exchange->head;
-  if (absl::optional<ApiError> error = CheckOrigin(request, options_.origin))
-    return error;
   const std::string& method = request.method;
-  if (method == "OPTIONS" && !options_.origin.cors_origin.empty()) {
-    exchange->preflight = true;
-    return absl::nullopt;
-  }
+  // First, since a path says how errors are written.
   bool path_known = false;
   for (const Route& route : routes_) {
     const bool matches = route.prefix
@@ -483,10 +476,17 @@ absl::optional<ApiError> HttpServer::Check(Exchange* exchange) const {
                              : request.path == route.path;
     if (!matches) continue;
     path_known = true;
+    exchange->error_form = route.error_form;
     if (route.method == method || (route.method == "GET" && method == "HEAD")) {
       exchange->route = &route;
       exchange->rest = request.path.substr(route.path.size());
     }
+  }
+  if (absl::optional<ApiError> error = CheckOrigin(request, options_.origin))
+    return error;
+  if (method == "OPTIONS" && !options_.origin.cors_origin.empty()) {
+    exchange->preflight = true;
+    return absl::nullopt;
   }
   // Who has no key learns nothing of what there is.
   const bool open = exchange->route != nullptr && exchange->route->open;

@@ -30,6 +30,7 @@ const char* Kind(const json& value) {
     case json::value_t::number_unsigned:
       return "an integer";
     case json::value_t::number_float:
+    case json::value_t::binary:  // as it is spelled
       return "a number with a fraction or exponent";
     default:
       return "null";
@@ -38,14 +39,13 @@ const char* Kind(const json& value) {
 
 }  // namespace
 
-std::string JsonText(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string JsonText(const json& value) { return WriteJson(value); }
 
 std::string JsonExcerpt(const json& value) {
   constexpr size_t kLength = 40;
   // Escaped, so that no character is cut.
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  std::string text =
+      PlainNumbers(value).dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() <= kLength) return text;
   return absl::StrCat(text.substr(0, kLength), "...");
 }

@@ -16,23 +16,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "nlohmann/json.hpp"
+#include "text/json_tree.h"
 
 namespace weft {
 
-// Objects and lists within each other, and fields of one object (which keeps
-// their order; whoever reads one looks along all the others).
-constexpr int kMaxJsonDepth = 64;
-constexpr int kMaxJsonFields = 4096;
-// What the values may take in memory, as counted: 32 bytes each, some more for
-// a list or object, 64 and its bytes for a string. Two million token ids.
-constexpr int64_t kMaxJsonBytes = 64 << 20;
-
-// The value that `text` is; of a field that is there twice, the last. Errors:
-// no JSON (with the place), beyond the bounds above, a number that no double
-// holds, bytes that are no UTF-8.
+// The value that `text` is, within the bounds of text/json_tree.h; of a field
+// that is there twice, the last. What is in "messages" and "tools", which
+// models read, has its numbers as they are spelled there; half of a surrogate
+// pair becomes U+FFFD. Errors: no JSON (with the place), beyond the bounds, a
+// number that no double holds, bytes that are no UTF-8.
 absl::StatusOr<nlohmann::ordered_json> ParseJson(absl::string_view text);
 
-// As it goes over the wire: bytes that are no UTF-8 become U+FFFD.
+// As it goes over the wire (WriteJson): bytes that are no UTF-8 become U+FFFD.
 std::string JsonText(const nlohmann::ordered_json& json);
 // A value in a message: not all of a long one.
 std::string JsonExcerpt(const nlohmann::ordered_json& value);

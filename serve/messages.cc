@@ -5,12 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "serve/completions.h"
 #include "serve/dialect.h"
 #include "serve/json_fields.h"
+#include "serve/openai_response.h"
 #include "serve/prompts.h"
+#include "text/answer/json_scanner.h"
 
 namespace weft {
 namespace {
@@ -22,6 +25,25 @@ constexpr FieldName kNames[] = {
     {"max_tokens", "max_tokens"}, {"temperature", "temperature"},
     {"top_p", "top_p"},           {"top_k", "top_k"},
     {"stop_sequences", "stop"},   {"stream", "stream"},
+};
+
+// What is put together of several fields, or lies elsewhere.
+constexpr FieldName kPaths[] = {
+    {"messages", "messages*"},
+    {"tool_choice.name", "tool_choice.function.name"},
+    {"tools[].input_schema", "tools[].function.parameters"},
+    {"tools[]", "tools[].function"},
+};
+
+// Where the form of the answer may stand: as it is called today, and as it was.
+struct FormatField {
+  const char* outer;  // null: `name` stands by itself
+  const char* name;
+  const char* path;
+};
+constexpr FormatField kFormats[] = {
+    {"output_config", "format", "output_config.format"},
+    {nullptr, "output_format", "output_format"},
 };
 
 // The text of a string or of blocks of text.
@@ -99,13 +121,17 @@ void TranslateMessage(const json& value, const std::string& path,
       std::string id;
       block.Text("tool_use_id", &id);
       const json* result = block.Find("content");
+      words = result == nullptr
+                  ? ""
+                  : BlockText(*result, block.Path("content"), &block);
+      bool failed = false;
+      block.Bool("is_error", &failed);
+      // Templates have no place for it, so it is said.
+      if (failed && !absl::StartsWithIgnoreCase(words, "error")) {
+        words = absl::StrCat("Error: ", words);
+      }
       results.push_back(
-          {{"role", "tool"},
-           {"tool_call_id", id},
-           {"content",
-            result == nullptr
-                ? ""
-                : BlockText(*result, block.Path("content"), &block)}});
+          {{"role", "tool"}, {"tool_call_id", id}, {"content", words}});
     } else {
       block.Fail("type",
                  absl::StrCat(JsonExcerpt(type),
@@ -152,8 +178,11 @@ void TranslateTools(JsonFields* fields, json* out) {
   if (choice == nullptr) return;
   JsonFields inner(*choice, "tool_choice");
   std::string type, name;
+  bool one_call = false;
   inner.Text("type", &type);
   inner.Text("name", &name);
+  inner.Bool("disable_parallel_tool_use", &one_call);
+  (*out)["parallel_tool_calls"] = !one_call;
   fields->Keep(inner.status());
   if (type == "tool") {
     (*out)["tool_choice"] = {{"type", "function"},
@@ -167,17 +196,57 @@ void TranslateTools(JsonFields* fields, json* out) {
   }
 }
 
-absl::StatusOr<ChatCompletionRequest> ReadRequest(const json& body,
-                                                  const RequestLimits& limits,
-                                                  bool answers) {
+// The schema that the answer is to fit.
+void TranslateFormat(JsonFields* fields, json* out, FieldNames* names) {
+  for (const FormatField& field : kFormats) {
+    const json* format = nullptr;
+    if (field.outer == nullptr) {
+      format = fields->Find(field.name);
+    } else if (const json* outer = fields->Find(field.outer)) {
+      JsonFields inner(*outer, field.outer);
+      fields->Keep(inner.status());
+      format = inner.Find(field.name);
+    }
+    if (format == nullptr) continue;
+    JsonFields described(*format, field.path);
+    std::string type;
+    described.Text("type", &type);
+    const json* schema = described.Find("schema");
+    if (type != "json_schema") described.Fail("type", "want json_schema");
+    if (schema == nullptr) described.Fail("schema", "is missing");
+    fields->Keep(described.status());
+    if (!described.status().ok()) return;
+    (*out)["response_format"] = {{"type", "json_schema"},
+                                 {"json_schema", {{"schema", *schema}}}};
+    static constexpr FieldName kFields[] = {
+        {".schema", "response_format.json_schema.schema"},
+        {"", "response_format"}};
+    names->Add(kFields, field.path);
+  }
+}
+
+// A chat's request, and how it calls its fields.
+struct MessagesRequest {
+  ChatCompletionRequest chat;
+  FieldNames names;
+};
+
+absl::StatusOr<MessagesRequest> ReadRequest(const json& body,
+                                            const RequestLimits& limits,
+                                            bool answers) {
   JsonFields fields(body, "");
   if (!fields.status().ok()) return fields.status();
+  MessagesRequest request;
+  request.names.Add(kNames).Add(kPaths);
   json out = {{"temperature", 1}};
   CopyFields(body, kOwnFields, &out);
   CopyFields(body, kNames, &out);
   if (answers && !fields.Has("max_tokens")) {
     fields.Fail("max_tokens", "is missing");
   }
+  // Elsewhere -1 is all there is room for.
+  int64_t most = 0;
+  fields.Integer("max_tokens", 0, limits.generated_tokens, &most);
   json messages = json::array();
   if (const json* system = fields.Find("system")) {
     messages.push_back({{"role", "system"},
@@ -193,6 +262,7 @@ absl::StatusOr<ChatCompletionRequest> ReadRequest(const json& body,
   }
   out["messages"] = std::move(messages);
   TranslateTools(&fields, &out);
+  TranslateFormat(&fields, &out, &request.names);
   std::string thinking = "disabled";
   if (const json* asked_thinking = fields.Find("thinking")) {
     JsonFields inner(*asked_thinking, "thinking");
@@ -203,8 +273,9 @@ absl::StatusOr<ChatCompletionRequest> ReadRequest(const json& body,
   if (!fields.status().ok()) return fields.status();
   absl::StatusOr<ChatCompletionRequest> chat =
       ReadChatCompletionRequest(out, limits);
-  if (!chat.ok()) return InTheirNames(chat.status(), kNames);
-  return chat;
+  if (!chat.ok()) return request.names.Told(chat.status());
+  request.chat = *std::move(chat);
+  return request;
 }
 
 class MessagesForm : public AnswerForm {
@@ -213,7 +284,9 @@ class MessagesForm : public AnswerForm {
       : model_(model.id),
         id_(RandomId("msg_")),
         stops_(job.fields.stop),
-        reader_(std::move(ReadersFor(job, RandomId("")).front())) {
+        reader_(std::move(ReadersFor(job, RandomId("")).front()),
+                job.fields.stream ? PartReader::Calls::kInParts
+                                  : PartReader::Calls::kAtTheirEnd) {
     usage_.prompt_tokens = static_cast<int64_t>(job.prompts[0].size());
   }
 
@@ -306,18 +379,13 @@ class MessagesForm : public AnswerForm {
             {"output_tokens", usage_.completion_tokens}};
   }
 
+  // A call that was cut off is still the last block, and with "max_tokens"
+  // clients know it for what it is: they ask again with more, as Anthropic's
+  // documents say ("Handling stop reasons").
   const char* StopReason() const {
+    if (WasCut(reason_)) return "max_tokens";
     if (reader_.called()) return "tool_use";
-    switch (reason_) {
-      case FinishReason::kStopString:
-        return "stop_sequence";
-      case FinishReason::kLength:
-      case FinishReason::kContext:
-      case FinishReason::kDeadline:
-        return "max_tokens";
-      default:
-        return "end_turn";
-    }
+    return reason_ == FinishReason::kStopString ? "stop_sequence" : "end_turn";
   }
   json StopSequence() const {
     return stop_string_ < 0 || reader_.called() ? json(nullptr)
@@ -351,9 +419,10 @@ class MessagesForm : public AnswerForm {
       answer->Value(call[name]);
     }
     answer->Key("input");
-    // As it was written: numbers keep their digits.
-    json::accept(block.text) ? answer->Raw(block.text)
-                             : answer->Value(json::object());
+    // As it was written: numbers keep their digits. Of a call that was cut off
+    // nobody is to act on a part: there is none.
+    answer::IsJson(block.text) ? answer->Raw(block.text)
+                               : answer->Value(json::object());
     answer->Close();
   }
 
@@ -429,24 +498,25 @@ const char* ErrorType(int status) {
 absl::StatusOr<Job> MakeJob(const ServedModel& model,
                             const ServiceLimits& limits, HttpCall* call) {
   WEFT_ASSIGN_OR_RETURN(const json body, ParseJson(call->body));
-  WEFT_ASSIGN_OR_RETURN(ChatCompletionRequest request,
+  WEFT_ASSIGN_OR_RETURN(MessagesRequest request,
                         ReadRequest(body, limits.request, /*answers=*/true));
-  return ChatJob(model, limits, WhileClientIsThere(call), std::move(request));
+  absl::StatusOr<Job> job =
+      ChatJob(model, limits, WhileClientIsThere(call), std::move(request.chat));
+  if (!job.ok()) return request.names.Told(job.status());
+  job->names = std::move(request.names);
+  return job;
 }
 
-// Also of what does not fit the context.
 absl::StatusOr<size_t> CountTokens(const ServedModel& model,
                                    const ServiceLimits& limits,
                                    HttpCall* call) {
   WEFT_ASSIGN_OR_RETURN(const json body, ParseJson(call->body));
-  WEFT_ASSIGN_OR_RETURN(const ChatCompletionRequest request,
+  WEFT_ASSIGN_OR_RETURN(const MessagesRequest request,
                         ReadRequest(body, limits.request, /*answers=*/false));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<TextSegment> segments,
-                        RenderChat(model, request));
-  WEFT_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> tokens,
-      model.tokenizer().EncodeSegments(segments, WhileClientIsThere(call)));
-  return tokens.size();
+  const absl::StatusOr<size_t> count =
+      CountChatTokens(model, WhileClientIsThere(call), request.chat);
+  if (!count.ok()) return request.names.Told(count.status());
+  return count;
 }
 
 }  // namespace

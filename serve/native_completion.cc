@@ -64,6 +64,7 @@ json LogitBias(const json& bias, JsonFields* fields) {
 struct NativeRequest {
   CompletionRequest completion;
   bool tokens = false;  // ids are wanted
+  FieldNames names;
 };
 
 absl::StatusOr<NativeRequest> ReadRequest(const json& body, const json* prompt,
@@ -99,11 +100,15 @@ absl::StatusOr<NativeRequest> ReadRequest(const json& body, const json* prompt,
     }
   }
   NativeRequest request;
+  static constexpr FieldName kPaths[] = {
+      {"json_schema", "response_format.json_schema.schema"},
+      {"json_schema", "response_format"}};
+  request.names.Add(kNames).Add(kPaths);
   fields.Bool("return_tokens", &request.tokens);
   if (!fields.status().ok()) return fields.status();
   absl::StatusOr<CompletionRequest> completion =
       ReadCompletionRequest(translated, limits);
-  if (!completion.ok()) return InTheirNames(completion.status(), kNames);
+  if (!completion.ok()) return request.names.Told(completion.status());
   request.completion = *std::move(completion);
   return request;
 }

@@ -16,7 +16,9 @@
 #include "serve/embeddings.h"
 #include "serve/generation.h"
 #include "serve/json_fields.h"
+#include "serve/openai_response.h"
 #include "serve/prompts.h"
+#include "text/answer/arguments.h"
 
 namespace weft {
 namespace {
@@ -121,7 +123,7 @@ json TranslateMessages(JsonFields* fields, const json& messages) {
         json named = {{"name", function->value("name", json())}};
         const json arguments = function->value("arguments", json::object());
         named["arguments"] =
-            arguments.is_string() ? arguments : json(arguments.dump());
+            arguments.is_string() ? arguments : json(JsonText(arguments));
         list.push_back(
             {{"id", id}, {"type", "function"}, {"function", std::move(named)}});
       }
@@ -142,7 +144,8 @@ class OllamaForm : public AnswerForm {
   OllamaForm(const Job& job, std::string name, Kind kind)
       : name_(std::move(name)),
         kind_(kind),
-        reader_(std::move(ReadersFor(job, RandomId("")).front())) {}
+        reader_(std::move(ReadersFor(job, RandomId("")).front()),
+                PartReader::Calls::kAtTheirEnd) {}
 
   const char* stream_type() const override { return "application/x-ndjson"; }
   std::string Part(int64_t, const Event& event) override {
@@ -167,7 +170,7 @@ class OllamaForm : public AnswerForm {
     for (AnswerPart& part : Read(event)) {
       if (part.kind == AnswerPart::Kind::kText) text_ += part.text;
       if (part.kind == AnswerPart::Kind::kReasoning) thinking_ += part.text;
-      if (part.kind == AnswerPart::Kind::kCall) {
+      if (part.kind == AnswerPart::Kind::kCallEnd) {
         calls_.push_back(CallJson(part.call));
       }
     }
@@ -178,32 +181,28 @@ class OllamaForm : public AnswerForm {
   }
 
  private:
-  // Calls come whole: theirs have their arguments.
+  // Calls are told at once, with an object of arguments: so one that was cut
+  // off before there was any is left out.
   std::vector<AnswerPart> Read(const Event& event) {
     last_ = event.usage;
     reason_ = event.reason;
-    std::vector<AnswerPart> whole;
+    std::vector<AnswerPart> parts;
     for (AnswerPart& part : reader_.Read(event)) {
-      if (part.kind == AnswerPart::Kind::kCall) {
-        call_ = std::move(part.call);
-        call_.arguments.clear();
-      } else if (part.kind == AnswerPart::Kind::kArguments) {
-        call_.arguments += part.text;
-      } else if (part.kind == AnswerPart::Kind::kCallEnd) {
-        whole.push_back({AnswerPart::Kind::kCall, "", std::move(call_)});
-      } else {
-        whole.push_back(std::move(part));
-      }
+      const bool in_parts = part.kind == AnswerPart::Kind::kCall ||
+                            part.kind == AnswerPart::Kind::kArguments;
+      const bool cut =
+          part.kind == AnswerPart::Kind::kCallEnd && !part.call.whole;
+      if (!in_parts && !cut) parts.push_back(std::move(part));
     }
-    return whole;
+    return parts;
   }
 
+  // As it was written, numbers too.
   static json CallJson(const answer::Answer::Call& call) {
-    json arguments = json::parse(call.arguments, nullptr, false);
-    if (arguments.is_discarded()) arguments = call.arguments;
     return {{"id", call.id},
             {"function",
-             {{"name", call.name}, {"arguments", std::move(arguments)}}}};
+             {{"name", call.name},
+              {"arguments", answer::ArgumentsObject(call.arguments)}}}};
   }
 
   json Head(bool done) const {
@@ -221,7 +220,7 @@ class OllamaForm : public AnswerForm {
     }
     json message = {{"role", "assistant"}, {"content", text ? part.text : ""}};
     if (thinking) message["thinking"] = part.text;
-    if (part.kind == AnswerPart::Kind::kCall) {
+    if (part.kind == AnswerPart::Kind::kCallEnd) {
       message["tool_calls"] = json::array({CallJson(part.call)});
     }
     line["message"] = std::move(message);
@@ -240,9 +239,7 @@ class OllamaForm : public AnswerForm {
       line["message"] = std::move(message);
     }
     const double total = absl::ToDoubleSeconds(absl::Now() - begun_);
-    const bool length =
-        reason_ == FinishReason::kLength || reason_ == FinishReason::kContext;
-    line["done_reason"] = length ? "length" : "stop";
+    line["done_reason"] = WasCut(reason_) ? "length" : "stop";
     line["total_duration"] = Nanoseconds(total);
     line["load_duration"] = 0;
     line["prompt_eval_count"] = last_.prompt_tokens;
@@ -257,7 +254,6 @@ class OllamaForm : public AnswerForm {
   const Kind kind_;
   const absl::Time begun_ = absl::Now();
   PartReader reader_;
-  answer::Answer::Call call_;  // that is being read
   std::string text_, thinking_;
   json calls_ = json::array();
   Usage last_;
@@ -370,12 +366,15 @@ void Answer(const ServedModel& model, const ServiceLimits& limits, Kind kind,
             const absl::StatusOr<OllamaRequest>& request, HttpCall* call) {
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
   if (request->body.is_null()) return AnswerLoaded(*request, kind, call);
+  static constexpr FieldName kPaths[] = {
+      {"format", "response_format.json_schema.schema"},
+      {"format", "response_format"}};
+  FieldNames names;
+  names.Add(kOptions, "options.").Add(kOwnFields, "options.").Add(kPaths);
   absl::StatusOr<Job> job =
       MakeJob(model, limits, WhileClientIsThere(call), *request);
-  if (!job.ok()) {
-    return call->Answer(
-        ToApiError(InTheirNames(job.status(), kOptions, "options.")));
-  }
+  if (!job.ok()) return call->Answer(ToApiError(names.Told(job.status())));
+  job->names = std::move(names);
   RunJob(
       model, limits, *std::move(job),
       [name = request->name, kind](const Job& job) {

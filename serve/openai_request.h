@@ -94,6 +94,10 @@ struct ChatCompletionRequest {
   nlohmann::ordered_json tools;  // null: none
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;  // of kNamed
+  // Those of `tools` that may be called, by name (allowed_tools); all if unset.
+  // The model is shown all of them.
+  absl::optional<std::vector<std::string>> allowed_tools;
+  bool one_call = false;  // parallel_tool_calls is false
   // Further variables of the template (chat_template_kwargs, and
   // reasoning_effort where these do not have it).
   nlohmann::ordered_json variables;

@@ -49,15 +49,13 @@ int64_t Characters(absl::string_view bytes) {
   });
 }
 
+bool WasCut(FinishReason reason) {
+  return reason == FinishReason::kLength || reason == FinishReason::kContext ||
+         reason == FinishReason::kDeadline;
+}
+
 const char* FinishName(FinishReason reason, bool called_tools) {
-  switch (reason) {
-    case FinishReason::kLength:
-    case FinishReason::kContext:
-    case FinishReason::kDeadline:
-      return "length";
-    default:
-      return called_tools ? "tool_calls" : "stop";
-  }
+  return WasCut(reason) ? "length" : called_tools ? "tool_calls" : "stop";
 }
 
 json UsageJson(const Usage& usage) {
@@ -166,7 +164,8 @@ json DeltaOf(const answer::AnswerEvent& event) {
                json::array({{{"index", event.call},
                              {"function", {{"arguments", event.text}}}}})}};
     case AnswerEvent::kCallEnd:
-      return nullptr;
+      return event.end == AnswerEvent::kBroken ? json{{"content", event.text}}
+                                               : json(nullptr);
   }
   return nullptr;
 }

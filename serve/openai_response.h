@@ -27,7 +27,9 @@ struct AnswerHead {
   std::vector<std::string> schema_dropped;
 };
 
-// "stop", "length" or "tool_calls".
+// Whether the model would have gone on.
+bool WasCut(FinishReason reason);
+// "stop", "length" or "tool_calls": these where a whole call came.
 const char* FinishName(FinishReason reason, bool called_tools);
 
 nlohmann::ordered_json UsageJson(const Usage& usage);
@@ -64,7 +66,9 @@ nlohmann::ordered_json ChatChoice(int64_t index, const answer::Answer& answer,
 nlohmann::ordered_json ChatDelta(int64_t index, nlohmann::ordered_json delta,
                                  nlohmann::ordered_json logprobs,
                                  absl::optional<std::string> finish);
-// What a stream tells of one event; null: nothing.
+// What a stream tells of one event; null: nothing. A call that is none after
+// all has been told as one; what is whole of it is told as content, as in a
+// whole answer.
 nlohmann::ordered_json DeltaOf(const answer::AnswerEvent& event);
 
 // The whole of an answer, or a part of a stream (`object` says which).

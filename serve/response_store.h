@@ -27,6 +27,7 @@ class ResponseStore {
     // included; and the answer as it was sent.
     std::string messages, answer;
     std::vector<std::string> items;  // ids of what was put out
+    std::string input;  // what was put in, as text of a list of items
   };
 
   void Put(const std::string& id, Entry entry);
@@ -42,7 +43,8 @@ class ResponseStore {
     std::list<std::string>::iterator age;
   };
   static int64_t Bytes(const Entry& entry) {
-    return static_cast<int64_t>(entry.messages.size() + entry.answer.size());
+    return static_cast<int64_t>(entry.messages.size() + entry.answer.size() +
+                                entry.input.size());
   }
   void Erase(std::map<std::string, Kept>::iterator it)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

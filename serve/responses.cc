@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "serve/completions.h"
@@ -30,16 +31,39 @@ constexpr FieldName kNames[] = {
     {"stream", "stream"},
     {"top_logprobs", "top_logprobs"},
     {"chat_template_kwargs", "chat_template_kwargs"},
+    {"parallel_tool_calls", "parallel_tool_calls"},
+};
+
+// What is put together of several fields, or lies elsewhere.
+constexpr FieldName kPaths[] = {
+    {"input", "messages*"},
+    {"reasoning.effort", "reasoning_effort"},
+    {"text.format.schema", "response_format.json_schema.schema"},
+    {"text.format", "response_format.json_schema"},
+    {"text.format", "response_format"},
+    {"tool_choice.name", "tool_choice.function.name"},
+    {"tool_choice.tools[].name",
+     "tool_choice.allowed_tools.tools[].function.name"},
+    {"tool_choice.tools[]", "tool_choice.allowed_tools.tools[]"},
+    {"tool_choice", "tool_choice.allowed_tools"},
+    {"tools[]", "tools[].function"},
 };
 
 // What the answer repeats of the request.
 constexpr const char* kRepeated[] = {
-    "instructions", "max_output_tokens",
-    "metadata",     "previous_response_id",
-    "reasoning",    "temperature",
-    "text",         "tool_choice",
-    "tools",        "top_p",
-    "truncation",   "user",
+    "instructions",
+    "max_output_tokens",
+    "metadata",
+    "previous_response_id",
+    "reasoning",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "truncation",
+    "user",
+    "parallel_tool_calls",
 };
 
 constexpr const char* kUnknown[] = {"background", "conversation", "prompt"};
@@ -47,9 +71,12 @@ constexpr const char* kUnknown[] = {"background", "conversation", "prompt"};
 struct ResponsesRequest {
   ChatCompletionRequest chat;
   json messages;  // to be kept: without instructions
+  json input;     // all that was put in, as items
   json repeated;  // fields of the answer
   bool store = true;
 };
+
+FieldNames Names() { return FieldNames().Add(kNames).Add(kPaths); }
 
 // The text of a string or of parts.
 std::string PartsText(const json& content, JsonFields* item) {
@@ -206,7 +233,22 @@ void TranslateTools(JsonFields* fields, json* out) {
   std::string type, name;
   inner.Text("type", &type);
   inner.Text("name", &name);
-  if (type != "function") inner.Fail("type", "want function");
+  if (type == "allowed_tools") {
+    json allowed = {{"mode", choice->value("mode", json("auto"))},
+                    {"tools", json::array()}};
+    if (const json* listed = inner.Find("tools")) {
+      for (const json& tool : *listed) {
+        json function = {{"function", json::object()}};
+        static constexpr FieldName kFields[] = {{"name", "name"}};
+        CopyFields(tool, kFields, &function["function"]);
+        allowed["tools"].push_back(std::move(function));
+      }
+    }
+    (*out)["tool_choice"] = {{"type", type},
+                             {"allowed_tools", std::move(allowed)}};
+    return fields->Keep(inner.status());
+  }
+  if (type != "function") inner.Fail("type", "want function or allowed_tools");
   fields->Keep(inner.status());
   (*out)["tool_choice"] = {{"type", "function"},
                            {"function", {{"name", name}}}};
@@ -235,21 +277,44 @@ void TranslateFormat(JsonFields* fields, json* out) {
                                {"json_schema", std::move(schema)}};
 }
 
-// The conversation that the request goes on from.
-absl::StatusOr<json> Earlier(const JsonFields& fields, ResponseStore* store,
-                             uint64_t client) {
+// What the request goes on from: the conversation, and items.
+struct EarlierTurns {
+  json messages = json::array(), items = json::array();
+};
+
+absl::StatusOr<EarlierTurns> Earlier(const JsonFields& fields,
+                                     ResponseStore* store, uint64_t client) {
   JsonFields reader = fields;
   std::string id;
   reader.Text("previous_response_id", &id);
   if (!reader.status().ok()) return reader.status();
-  if (id.empty()) return json::array();
+  EarlierTurns earlier;
+  if (id.empty()) return earlier;
   const absl::optional<ResponseStore::Entry> entry = store->Find(id, client);
   if (!entry.has_value()) {
     return FieldError(
         "previous_response_id",
         absl::StrCat(JsonExcerpt(id), " is not known here, or no longer"));
   }
-  return json::parse(entry->messages, nullptr, false);
+  earlier.messages = json::parse(entry->messages, nullptr, false);
+  earlier.items = json::parse(entry->input, nullptr, false);
+  const json answer = json::parse(entry->answer, nullptr, false);
+  for (const json& item : answer["output"]) earlier.items.push_back(item);
+  return earlier;
+}
+
+// An item as it is told of later: with an id, and a text as a part.
+json InputItem(json item) {
+  if (!item.is_object()) return item;
+  if (!item.contains("type")) item["type"] = "message";
+  if (!item.contains("id")) item["id"] = RandomId("item_");
+  const auto content = item.find("content");
+  if (content != item.end() && content->is_string()) {
+    *content = json::array(
+        {{{"type", item["role"] == "assistant" ? "output_text" : "input_text"},
+          {"text", *content}}});
+  }
+  return item;
 }
 
 absl::StatusOr<ResponsesRequest> ReadRequest(const json& body,
@@ -262,29 +327,34 @@ absl::StatusOr<ResponsesRequest> ReadRequest(const json& body,
   json out = json::object();
   CopyFields(body, kOwnFields, &out);
   CopyFields(body, kNames, &out);
-  WEFT_ASSIGN_OR_RETURN(json earlier, Earlier(fields, store, client));
-  Conversation conversation(
-      std::move(earlier), [store, client](const std::string& id) -> json {
-        const auto entry = store->FindItem(id, client);
-        if (!entry.has_value()) return nullptr;
-        const json answer = json::parse(entry->answer, nullptr, false);
-        for (const json& item : answer["output"]) {
-          if (item["id"] == id) return item;
-        }
-        return nullptr;
-      });
+  WEFT_ASSIGN_OR_RETURN(EarlierTurns earlier, Earlier(fields, store, client));
+  ResponsesRequest request;
+  request.input = std::move(earlier.items);
+  Conversation conversation(std::move(earlier.messages),
+                            [store, client](const std::string& id) -> json {
+                              const auto entry = store->FindItem(id, client);
+                              if (!entry.has_value()) return nullptr;
+                              const json answer =
+                                  json::parse(entry->answer, nullptr, false);
+                              for (const json& item : answer["output"]) {
+                                if (item["id"] == id) return item;
+                              }
+                              return nullptr;
+                            });
   const json* input = fields.Find("input");
   if (input == nullptr || !(input->is_string() || input->is_array())) {
     return FieldError("input", "want a string or a list of items");
   }
   if (input->is_string()) {
-    conversation.Add({{"role", "user"}, {"content", *input}}, "input", &fields);
+    const json said = {{"role", "user"}, {"content", *input}};
+    conversation.Add(said, "input", &fields);
+    request.input.push_back(InputItem(said));
   } else {
     for (size_t i = 0; i < input->size(); ++i) {
       conversation.Add((*input)[i], absl::StrCat("input[", i, "]"), &fields);
+      request.input.push_back(InputItem((*input)[i]));
     }
   }
-  ResponsesRequest request;
   request.messages = conversation.Take();
   json messages = request.messages;
   std::string instructions;
@@ -317,12 +387,7 @@ absl::StatusOr<ResponsesRequest> ReadRequest(const json& body,
   }
   absl::StatusOr<ChatCompletionRequest> chat =
       ReadChatCompletionRequest(out, limits);
-  if (!chat.ok()) {
-    absl::Status status = InTheirNames(chat.status(), kNames);
-    return ErrorParam(status) == "messages"
-               ? FieldError("input", status.message())
-               : status;
-  }
+  if (!chat.ok()) return Names().Told(chat.status());
   request.chat = *std::move(chat);
   return request;
 }
@@ -339,7 +404,9 @@ class ResponsesForm : public AnswerForm {
         client_(client),
         logprobs_(job.fields.top_logprobs.has_value()),
         top_(job.fields.top_logprobs.value_or(0)),
-        reader_(std::move(ReadersFor(job, RandomId("")).front())) {}
+        reader_(std::move(ReadersFor(job, RandomId("")).front()),
+                job.fields.stream ? PartReader::Calls::kInParts
+                                  : PartReader::Calls::kAtTheirEnd) {}
 
   std::string Begin() override {
     std::string events;
@@ -355,7 +422,7 @@ class ResponsesForm : public AnswerForm {
     for (const AnswerPart& part : Take(event)) {
       absl::StrAppend(&events, Delta(part));
     }
-    if (event.finished) absl::StrAppend(&events, CloseItem());
+    if (event.finished) absl::StrAppend(&events, CloseItem(!cut()));
     return events;
   }
   std::string End(const Usage& usage) override {
@@ -379,7 +446,7 @@ class ResponsesForm : public AnswerForm {
 
   void Add(int64_t, const Event& event) override {
     for (const AnswerPart& part : Take(event)) Delta(part);
-    if (event.finished) CloseItem();
+    if (event.finished) CloseItem(!cut());
   }
   int64_t bytes() const override { return bytes_; }
   void Whole(const Usage& usage, JsonStream* answer) override {
@@ -389,31 +456,55 @@ class ResponsesForm : public AnswerForm {
   }
 
  private:
+  struct Token {
+    std::string text;
+    json told;  // its log-probabilities, where they are asked for
+  };
+
   // Both forms of answers are made by the same steps; a whole one forgets what
   // they say.
   std::vector<AnswerPart> Take(const Event& event) {
     reason_ = event.reason;
     bytes_ += static_cast<int64_t>(event.text.size());
-    if (logprobs_) {
-      json list = ChatLogprobs(model_.tokenizer(), event.tokens, top_);
-      for (json& token : list["content"]) {
-        bytes_ += static_cast<int64_t>(JsonText(token).size());
-        token_logprobs_.push_back(std::move(token));
+    const json list = logprobs_
+                          ? ChatLogprobs(model_.tokenizer(), event.tokens, top_)
+                          : json::object();
+    for (size_t i = 0; i < event.tokens.size(); ++i) {
+      waiting_.push_back(
+          {std::string(model_.tokenizer().TokenToBytes(event.tokens[i].id)),
+           logprobs_ ? list["content"][i] : json()});
+      if (logprobs_) {
+        bytes_ += static_cast<int64_t>(JsonText(waiting_.back().told).size());
       }
     }
     return reader_.Read(event);
   }
 
-  const char* Status() const {
-    switch (reason_) {
-      case FinishReason::kLength:
-      case FinishReason::kContext:
-      case FinishReason::kDeadline:
-        return "incomplete";
-      default:
-        return "completed";
+  // Tokens come with text, but the reader may hold both back, and drops markers
+  // and white space: so those of a part are known by its text, which is the
+  // last that came.
+  std::vector<Token> TokensOf(const std::string& text) {
+    std::vector<Token> waiting = std::exchange(waiting_, {});
+    std::string all;
+    for (const Token& token : waiting) all += token.text;
+    const size_t begin = all.rfind(text);
+    if (begin == std::string::npos) return waiting;
+    std::vector<Token> tokens;
+    size_t at = 0;
+    for (Token& token : waiting) {
+      const size_t end = at + token.text.size();
+      if (at >= begin + text.size()) {
+        waiting_.push_back(std::move(token));
+      } else if (end > begin) {
+        tokens.push_back(std::move(token));
+      }
+      at = end;
     }
+    return tokens;
   }
+
+  bool cut() const { return WasCut(reason_); }
+  const char* Status() const { return cut() ? "incomplete" : "completed"; }
 
   std::string Send(json event) {
     event["sequence_number"] = sequence_++;
@@ -430,7 +521,6 @@ class ResponsesForm : public AnswerForm {
                      {"incomplete_details", nullptr},
                      {"model", model_.id},
                      {"output", output_},
-                     {"parallel_tool_calls", true},
                      {"store", request_.store},
                      {"service_tier", "default"}};
     for (const auto& field : request_.repeated.items()) {
@@ -443,7 +533,11 @@ class ResponsesForm : public AnswerForm {
     otherwise("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
     otherwise("temperature", 1.0);
     otherwise("top_p", 1.0);
-    otherwise("text", {{"format", {{"type", "text"}}}});
+    otherwise("parallel_tool_calls", true);
+    otherwise("text", json::object());
+    if (!response["text"].contains("format")) {
+      response["text"]["format"] = {{"type", "text"}};
+    }
     otherwise("tool_choice", "auto");
     otherwise("tools", json::array());
     otherwise("truncation", "disabled");
@@ -456,7 +550,7 @@ class ResponsesForm : public AnswerForm {
           {"input_tokens", usage->prompt_tokens},
           {"input_tokens_details", {{"cached_tokens", usage->cached_tokens}}},
           {"output_tokens", usage->completion_tokens},
-          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+          {"output_tokens_details", {{"reasoning_tokens", reasoning_tokens_}}},
           {"total_tokens", usage->prompt_tokens + usage->completion_tokens}};
     }
     return response;
@@ -475,7 +569,8 @@ class ResponsesForm : public AnswerForm {
                 : text;
       } else if (type == "reasoning") {
         message["reasoning_content"] = item["content"][0]["text"];
-      } else {
+      } else if (item["status"] == "completed" || cut()) {
+        // Others have been told as text, too.
         message["tool_calls"].push_back(
             {{"id", item["call_id"]},
              {"type", "function"},
@@ -493,7 +588,7 @@ class ResponsesForm : public AnswerForm {
     std::vector<std::string> items;
     for (const json& item : output_) items.push_back(item["id"]);
     store_->Put(id_, {client_, JsonText(messages), JsonText(response),
-                      std::move(items)});
+                      std::move(items), JsonText(request_.input)});
   }
 
   // The item that is being said, and its place; text lies in part 0.
@@ -516,6 +611,7 @@ class ResponsesForm : public AnswerForm {
     open_ = true;
     kind_ = part.kind;
     text_.clear();
+    text_logprobs_ = json::array();
     json opened;
     if (part.kind == Kind::kCall) {
       opened = {{"type", "function_call"}, {"id", RandomId("fc_")},
@@ -547,19 +643,18 @@ class ResponsesForm : public AnswerForm {
 
   json TextPart(const std::string& text) const {
     if (reasoning()) return {{"type", "reasoning_text"}, {"text", text}};
-    json part = {{"type", "output_text"},
-                 {"text", text},
-                 {"annotations", json::array()},
-                 {"logprobs", json::array()}};
-    if (logprobs_ && !text.empty()) part["logprobs"] = token_logprobs_;
-    return part;
+    return {{"type", "output_text"},
+            {"text", text},
+            {"annotations", json::array()},
+            {"logprobs", text.empty() ? json::array() : text_logprobs_}};
   }
 
-  std::string CloseItem() {
+  // `whole`: the model has said it to its end.
+  std::string CloseItem(bool whole = true) {
     if (!open_) return "";
     open_ = false;
     std::string events;
-    item()["status"] = "completed";
+    item()["status"] = whole ? "completed" : "incomplete";
     if (kind_ == Kind::kCall) {
       item()["arguments"] = text_;
       json done = Place("response.function_call_arguments.done");
@@ -570,7 +665,7 @@ class ResponsesForm : public AnswerForm {
       json done = PartPlace(reasoning() ? "response.reasoning_text.done"
                                         : "response.output_text.done");
       done["text"] = text_;
-      if (!reasoning()) done["logprobs"] = json::array();
+      if (!reasoning()) done["logprobs"] = text_logprobs_;
       absl::StrAppend(&events, Send(std::move(done)));
       item()["content"] = json::array({TextPart(text_)});
       json part = PartPlace("response.content_part.done");
@@ -585,16 +680,29 @@ class ResponsesForm : public AnswerForm {
 
   std::string Delta(const AnswerPart& part) {
     if (part.kind == Kind::kCall) return OpenItem(part);
-    if (part.kind == Kind::kCallEnd) return CloseItem();
+    if (part.kind == Kind::kCallEnd) {
+      waiting_.clear();
+      return CloseItem(part.call.whole);
+    }
     std::string events;
     json delta;
     if (part.kind == Kind::kArguments) {
+      waiting_.clear();
       delta = Place("response.function_call_arguments.delta");
     } else {
       events = OpenItem(part);
       delta = PartPlace(reasoning() ? "response.reasoning_text.delta"
                                     : "response.output_text.delta");
-      if (!reasoning()) delta["logprobs"] = json::array();
+      if (reasoning()) {
+        reasoning_tokens_ += static_cast<int64_t>(TokensOf(part.text).size());
+      } else {
+        delta["logprobs"] = json::array();
+        for (Token& token : TokensOf(part.text)) {
+          if (!logprobs_) break;
+          text_logprobs_.push_back(token.told);
+          delta["logprobs"].push_back(std::move(token.told));
+        }
+      }
     }
     text_ += part.text;
     delta["delta"] = part.text;
@@ -612,7 +720,9 @@ class ResponsesForm : public AnswerForm {
   const int64_t top_;
   PartReader reader_;
   json output_ = json::array();
-  json token_logprobs_ = json::array();
+  std::vector<Token> waiting_;          // that no part has yet
+  json text_logprobs_ = json::array();  // of the open item
+  int64_t reasoning_tokens_ = 0;
   bool open_ = false;
   Kind kind_ = Kind::kText;
   std::string text_;  // of the open item
@@ -620,6 +730,18 @@ class ResponsesForm : public AnswerForm {
   int64_t sequence_ = 0;
   int64_t bytes_ = 0;
 };
+
+// All of them, the newest first unless `order` says otherwise.
+void AnswerInputItems(const ResponseStore::Entry& entry, HttpCall* call) {
+  json items = json::parse(entry.input, nullptr, false);
+  if (call->Query("order") != "asc") std::reverse(items.begin(), items.end());
+  const auto id = [&](const json& item) { return item.value("id", json()); };
+  json list = {{"object", "list"}, {"data", items}};
+  list["first_id"] = items.empty() ? json() : id(items.front());
+  list["last_id"] = items.empty() ? json() : id(items.back());
+  list["has_more"] = false;
+  call->Answer(list);
+}
 
 ApiError NoSuchResponse(const std::string& id) {
   return HttpError(404, absl::StrCat("there is no response ", JsonExcerpt(id),
@@ -639,7 +761,8 @@ void AnswerResponses(const ServedModel& model, const ServiceLimits& limits,
   if (!request.ok()) return call->Answer(ToApiError(request.status()));
   absl::StatusOr<Job> job = ChatJob(model, limits, WhileClientIsThere(call),
                                     std::move(request->chat));
-  if (!job.ok()) return call->Answer(ToApiError(job.status()));
+  if (!job.ok()) return call->Answer(ToApiError(Names().Told(job.status())));
+  job->names = Names();
   RunJob(
       model, limits, *std::move(job),
       [&](const Job& job) {
@@ -649,10 +772,32 @@ void AnswerResponses(const ServedModel& model, const ServiceLimits& limits,
       call);
 }
 
+void AnswerInputTokens(const ServedModel& model, const ServiceLimits& limits,
+                       ResponseStore* store, HttpCall* call) {
+  if (model.encoder()) return call->Answer(WritesNoText(model));
+  const absl::optional<json> body = call->Json();
+  if (!body) return;
+  const absl::StatusOr<ResponsesRequest> request =
+      ReadRequest(*body, limits.request, store, ClientOf(*call));
+  if (!request.ok()) return call->Answer(ToApiError(request.status()));
+  const absl::StatusOr<size_t> count =
+      CountChatTokens(model, WhileClientIsThere(call), request->chat);
+  if (!count.ok()) {
+    return call->Answer(ToApiError(Names().Told(count.status())));
+  }
+  call->Answer(
+      json{{"object", "response.input_tokens"}, {"input_tokens", *count}});
+}
+
 void AnswerStoredResponse(ResponseStore* store, HttpCall* call) {
+  absl::string_view id = call->rest;
+  const bool input = absl::ConsumeSuffix(&id, "/input_items");
   const absl::optional<ResponseStore::Entry> entry =
-      store->Find(call->rest, ClientOf(*call));
-  if (!entry.has_value()) return call->Answer(NoSuchResponse(call->rest));
+      store->Find(std::string(id), ClientOf(*call));
+  if (!entry.has_value()) {
+    return call->Answer(NoSuchResponse(std::string(id)));
+  }
+  if (input) return AnswerInputItems(*entry, call);
   call->response.set_content(entry->answer, "application/json");
 }
 

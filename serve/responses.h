@@ -12,7 +12,12 @@ namespace weft {
 void AnswerResponses(const ServedModel& model, const ServiceLimits& limits,
                      ResponseStore* store, HttpCall* call);
 
-// What was answered, by its id (HttpCall::rest), and forgetting it.
+// The tokens that the prompt of the same request has.
+void AnswerInputTokens(const ServedModel& model, const ServiceLimits& limits,
+                       ResponseStore* store, HttpCall* call);
+
+// What was answered, by its id (HttpCall::rest), or, behind it "/input_items",
+// what was asked; and forgetting both.
 void AnswerStoredResponse(ResponseStore* store, HttpCall* call);
 void AnswerRemoveResponse(ResponseStore* store, HttpCall* call);
 

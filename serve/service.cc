@@ -176,6 +176,10 @@ void Service::AddRoutes(HttpServer* server) {
     ask("POST", path, [this](const ServedModel& model, HttpCall* call) {
       AnswerResponses(model, limits_, &responses_, call);
     });
+    ask("POST", path + "/input_tokens",
+        [this](const ServedModel& model, HttpCall* call) {
+          AnswerInputTokens(model, limits_, &responses_, call);
+        });
     server->Add("GET", path + "/*", false, [this](HttpCall& call) {
       AnswerStoredResponse(&responses_, &call);
     });

@@ -16,8 +16,8 @@
 //
 // Limits: templates and values are untrusted. Work, memory and depth are
 // bounded (jinja/limits.h); what exceeds them is an error, as is what the
-// interpreter does not know (jinja/parser.h lists what it does). Whole numbers
-// of messages beyond 64 bits come as the JSON parser has them: rounded.
+// interpreter does not know (jinja/parser.h lists what it does). Numbers
+// that are spelled (text/json_tree.h) are printed so.
 //
 // A ChatTemplate never changes: all methods are thread-safe.
 #pragma once

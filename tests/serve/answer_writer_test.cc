@@ -122,6 +122,8 @@ TEST_F(AnswerWriterTest, AStreamedChat) {
   EXPECT_EQ(events[3]["choices"][0]["delta"].dump(), "{}");
   EXPECT_EQ(events[3]["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(events[2]["choices"][0]["finish_reason"], nullptr);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(events[i]["usage"].is_null()) << i;
+  EXPECT_TRUE(events[0].contains("usage"));
   EXPECT_EQ(events[4]["choices"], json::array());
   EXPECT_EQ(events[4]["usage"]["total_tokens"], 10);
 }
@@ -155,6 +157,33 @@ TEST_F(AnswerWriterTest, CallsOfTools) {
             R"({"tool_calls":[{"index":0,"function":)"
             R"({"arguments":"{\"x\": 1}"}}]})");
   EXPECT_EQ(events[4]["choices"][0]["finish_reason"], "tool_calls");
+}
+
+// A stream cannot take back what it told, but says that nothing is called, and
+// the text as a whole answer has it.
+TEST_F(AnswerWriterTest, ABrokenCallIsNoCall) {
+  const std::string call =
+      R"(Text <tool_call>{"name": "f", "arguments": {"x": "C:\dir"}} and so)";
+  AnswerWriter whole = Make(AnswerKind::kChat, "hermes");
+  whole.Add(0, Text(call));
+  whole.Add(0, End(FinishReason::kEndOfText));
+  const json choice = Whole(whole)["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "stop");
+  EXPECT_EQ(choice["message"]["content"], call);
+  EXPECT_FALSE(choice["message"].contains("tool_calls"));
+  for (const FinishReason reason :
+       {FinishReason::kEndOfText, FinishReason::kStopString}) {
+    AnswerWriter stream = Make(AnswerKind::kChat, "hermes");
+    std::string parts;
+    for (const char c : call) parts += stream.Part(0, Text(std::string(1, c)));
+    parts += stream.Part(0, End(reason));
+    std::string content;
+    for (const json& event : Parse(parts)) {
+      content += event["choices"][0]["delta"].value("content", "");
+    }
+    EXPECT_EQ(content, call);
+    EXPECT_EQ(Parse(parts).back()["choices"][0]["finish_reason"], "stop");
+  }
 }
 
 TEST_F(AnswerWriterTest, Reasoning) {

@@ -280,6 +280,18 @@ TEST_F(HttpServerTest, RoutesHaveErrorsOfTheirForm) {
   EXPECT_EQ(refused->status, 401);
   EXPECT_TRUE(json::parse(refused->body).contains("said")) << refused->body;
   const httplib::Headers key = {{"x-api-key", "secret"}};
+  // Whatever is wrong with the request, its path says who reads the answer.
+  const httplib::Headers elsewhere = {{"x-api-key", "secret"},
+                                      {"Origin", "http://evil.example"}};
+  for (const auto& [result, status] :
+       {std::pair(client.Put("/other", key, "{}", "application/json"), 405),
+        std::pair(client.Post("/other", elsewhere, "{}", "application/json"),
+                  403),
+        std::pair(client.Post("/other", key, "{}", "text/plain"), 415)}) {
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, status);
+    EXPECT_TRUE(json::parse(result->body).contains("said")) << result->body;
+  }
   EXPECT_EQ(
       client.Post("/other?a=b&field=7", key, "{}", "application/json")->body,
       R"({"field":"7"})");

@@ -184,5 +184,29 @@ TEST(JsonStreamTest, EndsWhereNobodyReads) {
   EXPECT_EQ(pieces, 3u);
 }
 
+// Where models read them: what is written back is what came.
+TEST(JsonParserTest, NumbersThatModelsReadKeepTheirSpelling) {
+  const std::string text =
+      R"({"messages":[{"input":{"p":1.10,"n":123456789012345678901234567890}}],)"
+      R"("tools":[{"parameters":{"maximum":1e2}}]})";
+  const auto parsed = ParseJson(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(JsonText(*parsed), text);
+  EXPECT_EQ(PlainNumbers(*parsed)["tools"][0]["parameters"]["maximum"], 100);
+  // Everywhere else they are numbers.
+  const auto other = ParseJson(R"({"temperature": 1.10, "tools": []})");
+  EXPECT_EQ((*other)["temperature"], 1.1);
+}
+
+TEST(JsonParserTest, HalfASurrogatePairIsTheReplacementCharacter) {
+  const auto parsed = ParseJson(
+      R"({"a": "\ud800", "b": "\uD83D\uDE00", "c": "\\ud800", "\udc00": 1})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ((*parsed)["a"], "\uFFFD");
+  EXPECT_EQ((*parsed)["b"], "\U0001F600");
+  EXPECT_EQ((*parsed)["c"], "\\ud800");
+  EXPECT_EQ((*parsed)["\uFFFD"], 1);
+}
+
 }  // namespace
 }  // namespace weft

@@ -320,6 +320,47 @@ TEST(ChatRequestTest, ArgumentsOfEarlierCallsAreTextOrAnObject) {
   }
 }
 
+TEST(ChatRequestTest, ArgumentsThatAreNoObjectStayText) {
+  for (const char* arguments :
+       {R"({\"a\": \"Bern and )", R"([1])", R"({\"a\": NaN})"}) {
+    const auto request = ParseChatCompletionRequest(
+        absl::StrCat(R"({"messages": [{"role": "assistant", "tool_calls":
+            [{"function": {"name": "f", "arguments": ")",
+                     arguments, R"("}}]}]})"),
+        {});
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_TRUE(request->messages[0]["tool_calls"][0]["function"]["arguments"]
+                    .is_string());
+  }
+}
+
+TEST(ChatRequestTest, SomeToolsMayBeAllowedAndOneCall) {
+  const std::string tools = R"("tools": [
+      {"type": "function", "function": {"name": "f"}},
+      {"type": "function", "function": {"name": "g"}}], )";
+  const auto allowed = [&](const char* mode, const char* name) {
+    return Chat(absl::StrCat(tools, R"("tool_choice": {"type": "allowed_tools",
+        "allowed_tools": {"mode": ")",
+                             mode, R"(", "tools": [{"type": "function",
+        "function": {"name": ")",
+                             name, R"("}}]}})"));
+  };
+  const auto request = allowed("auto", "g");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->tool_choice, ToolChoice::kAuto);
+  EXPECT_EQ(request->allowed_tools, std::vector<std::string>{"g"});
+  EXPECT_EQ(request->tools.size(), 2u);
+  EXPECT_EQ(allowed("required", "g")->tool_choice, ToolChoice::kRequired);
+  ExpectFieldError(allowed("always", "g").status(),
+                   "tool_choice.allowed_tools.mode");
+  ExpectFieldError(allowed("auto", "h").status(),
+                   "tool_choice.allowed_tools.tools[0].function.name");
+  EXPECT_FALSE(Chat("")->one_call);
+  EXPECT_TRUE(Chat(R"("parallel_tool_calls": false)")->one_call);
+  ExpectFieldError(Chat(R"("parallel_tool_calls": 7)").status(),
+                   "parallel_tool_calls");
+}
+
 TEST(ChatRequestTest, LogprobsAreABooleanAndANumber) {
   EXPECT_FALSE(Chat("")->generation.top_logprobs.has_value());
   EXPECT_EQ(Chat(R"("logprobs": true)")->generation.top_logprobs, 0);

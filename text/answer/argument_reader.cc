@@ -64,7 +64,9 @@ class Text : public ArgumentReader {
     const bool first_half =
         (text[2] == 'd' || text[2] == 'D') &&
         absl::string_view("89abAB").find(text[3]) != absl::string_view::npos;
-    return first_half ? 12 : 6;
+    const bool alone = (text.size() > 6 && text[6] != '\\') ||
+                       (text.size() > 7 && text[7] != 'u');
+    return first_half && !alone ? 12 : 6;
   }
 
   bool Inside(absl::string_view bytes, std::string* json) {

@@ -342,9 +342,7 @@ class HeadReader {
 Match ReadHead(const CallForm& form, const json& tools, absl::string_view text,
                bool opened, bool at_end, CallHead* head) {
   *head = CallHead();
-  const Match match = HeadReader(form, tools, text, at_end, head).Read(opened);
-  if (match == Match::kMore && text.size() > kMostHeadBytes) return Match::kNo;
-  return match;
+  return HeadReader(form, tools, text, at_end, head).Read(opened);
 }
 
 Match ReadObjectEnd(absl::string_view text, int open_objects, size_t* size) {

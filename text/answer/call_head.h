@@ -1,7 +1,9 @@
 // The beginning of a call, up to its arguments.
 //
-// It is read again from its first byte whenever more has come: heads are short,
-// and what is no call stays text, as it was.
+// It is read again from its first byte when more has come: what is no call
+// stays text, as it was. Heads are short, but for arguments that stand before
+// the name or an id behind them; so who reads waits until there is a good deal
+// more.
 #pragma once
 
 #include <memory>
@@ -14,9 +16,6 @@
 #include "text/answer/markers.h"
 
 namespace weft::answer {
-
-// More than this is no head.
-inline constexpr size_t kMostHeadBytes = 64 << 10;
 
 struct CallHead {
   enum Kind { kCall, kContent, kReasoning };

@@ -8,8 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "text/answer/arguments.h"
+#include "text/answer/call_ids.h"
 #include "text/answer/reader.h"
 #include "text/answer/write_calls.h"
+#include "text/json_tree.h"
 
 namespace weft::answer {
 namespace {
@@ -153,6 +156,13 @@ void FindLimits(const Probe& probe, TemplateCustoms* customs) {
     customs->single_calls = true;
     customs->single_calls = shows_two();
   }
+  json foreign = Probe::Conversation(1, nullptr, customs->shows_results);
+  constexpr char kForeign[] = "call_weft_0123456789";
+  foreign[1]["tool_calls"][0]["id"] = kForeign;
+  if (customs->shows_results) foreign[2]["tool_call_id"] = kForeign;
+  customs->short_ids =
+      !Shows(probe.Render(*customs, std::move(foreign), true, true),
+             {Numbered(kValue, 0)});
   customs->content_with_calls =
       Shows(probe.Render(*customs,
                          Probe::Conversation(1, kSaid, customs->shows_results),
@@ -317,10 +327,9 @@ bool HasCalls(const json& message) {
 void ShapeArguments(bool text, json* calls) {
   for (json& call : *calls) {
     json& arguments = call["function"]["arguments"];
-    if (text && !arguments.is_string()) arguments = arguments.dump();
+    if (text && !arguments.is_string()) arguments = WriteJson(arguments);
     if (!text && arguments.is_string()) {
-      json parsed = json::parse(arguments.get<std::string>(), nullptr, false);
-      if (parsed.is_object()) arguments = std::move(parsed);
+      arguments = ArgumentsObject(arguments.get<std::string>());
     }
   }
 }
@@ -346,10 +355,42 @@ std::string ContentText(const json& message) {
              : "";
 }
 
+// Ids as short as some templates want them; those that are stay. Calls without
+// one get one, and results without one that of the call that they follow.
+void ShortenIds(json* messages) {
+  std::vector<std::string> ids;  // of the last calls
+  size_t answered = 0;
+  uint64_t calls = 0;
+  const auto shortened = [](const std::string& id) {
+    return IsShortCallId(id) ? id : ShortCallId(id, 0);
+  };
+  for (json& message : *messages) {
+    if (HasCalls(message)) {
+      ids.clear();
+      answered = 0;
+      for (json& call : message["tool_calls"]) {
+        const std::string id = call.value("id", "");
+        ids.push_back(id.empty() ? ShortCallId("", ++calls) : shortened(id));
+        call["id"] = ids.back();
+      }
+    } else if (message.value("role", json()) == "tool") {
+      const std::string id = message.value("tool_call_id", "");
+      if (!id.empty()) {
+        message["tool_call_id"] = shortened(id);
+      } else if (answered < ids.size()) {
+        message["tool_call_id"] = ids[answered];
+      }
+      ++answered;
+    }
+  }
+}
+
 class Shaper {
  public:
-  Shaper(const TemplateCustoms& customs, const json& messages)
-      : customs_(customs), messages_(messages) {}
+  Shaper(const TemplateCustoms& customs, json messages)
+      : customs_(customs), messages_(std::move(messages)) {
+    if (customs_.short_ids) ShortenIds(&messages_);
+  }
 
   json Run() {
     for (size_t i = 0; i < messages_.size(); ++i) Add(i);
@@ -481,7 +522,7 @@ class Shaper {
   }
 
   const TemplateCustoms& customs_;
-  const json& messages_;
+  json messages_;
   json shaped_ = json::array();
   std::vector<std::pair<std::string, json>> names_;  // of the last calls, by id
   size_t answered_ = 0;
@@ -497,7 +538,7 @@ absl::StatusOr<std::vector<TextSegment>> RenderConversation(
   if (request.messages.is_array() &&
       std::all_of(request.messages.begin(), request.messages.end(),
                   [](const json& message) { return message.is_object(); })) {
-    request.messages = Shaper(customs, request.messages).Run();
+    request.messages = Shaper(customs, std::move(request.messages)).Run();
   }
   if (request.tools.is_null() && customs.empty_tools) {
     request.tools = json::array();
@@ -511,7 +552,7 @@ absl::StatusOr<std::vector<TextSegment>> RenderConversation(
   // Names of Firefunction's template.
   if (!request.variables.contains("functions")) {
     request.variables["functions"] =
-        request.tools.is_array() ? request.tools.dump(4) : "";
+        request.tools.is_array() ? PlainNumbers(request.tools).dump(4) : "";
   }
   if (!request.variables.contains("datetime")) {
     request.variables["datetime"] = absl::FormatTime(

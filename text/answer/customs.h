@@ -36,6 +36,8 @@ struct TemplateCustoms {
   bool content_with_calls = true;
   // Arguments as text, for templates that do not write objects.
   bool text_arguments = false;
+  // Ids of calls must be nine letters and digits.
+  bool short_ids = false;
   // One call in each message only.
   bool single_calls = false;
   // Whether it takes the role "tool".
@@ -56,6 +58,8 @@ TemplateCustoms FindCustoms(
 // ChatTemplate::Render of `request` in the shape that the template takes.
 // Messages are as in OpenAI's API: calls with ids, arguments as text or
 // objects, results with tool_call_id, earlier reasoning as reasoning_content.
+// Arguments that are no object become one where the template wants that
+// (arguments.h), and ids what it wants them to be, of calls and results alike.
 // What a template has no place for is put in words: calls in their form,
 // results as the user's. Where it fails for want of what a tool may leave out
 // (a description, say), that is filled in.

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "text/json_tree.h"
 
 namespace weft::answer {
 namespace {
@@ -145,6 +146,22 @@ Scan JsonScanner::AtEnd() const {
   return Scan::kMore;
 }
 
+bool JsonScanner::CanComplete() const {
+  const bool value = wants_ == Wants::kValue || wants_ == Wants::kValueOrClose;
+  if (in_string_) return value && !escape_ && digits_ == 0;
+  if (!word_.empty()) return IsWord(word_);
+  return wants_ == Wants::kCommaOrClose || wants_ == Wants::kKeyOrClose ||
+         wants_ == Wants::kValueOrClose || wants_ == Wants::kNothing;
+}
+
+std::string JsonScanner::Completion() const {
+  std::string end = in_string_ ? "\"" : "";
+  for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+    end += *open == '{' ? '}' : ']';
+  }
+  return end;
+}
+
 Scan ScanJson(absl::string_view text, bool at_end, size_t* at) {
   JsonScanner scanner;
   size_t i = *at;
@@ -202,8 +219,8 @@ std::string JsonEscaped(absl::string_view text) {
 }
 
 std::string JsonUnescaped(absl::string_view text) {
-  const auto parsed =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  const std::string paired = WithoutLoneSurrogates(text);
+  const auto parsed = nlohmann::json::parse(paired, nullptr, false);
   return parsed.is_string() ? parsed.get<std::string>() : std::string();
 }
 

@@ -28,6 +28,10 @@ class JsonScanner {
   Scan Feed(char c);
   // Nothing follows.
   Scan AtEnd() const;
+  // Whether what came so far is the beginning of a value that only lacks its
+  // end; that end. Half a key, word or escape must be written out first.
+  bool CanComplete() const;
+  std::string Completion() const;
   // Within a string, behind its first byte.
   bool in_string() const { return in_string_; }
   size_t depth() const { return open_.size(); }

@@ -6,35 +6,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "text/answer/call_ids.h"
 #include "text/answer/markers.h"
 
 namespace weft::answer {
 namespace {
-
-// FNV-1a, then SplitMix64's last step: the same everywhere.
-uint64_t Mix(absl::string_view text, uint64_t number) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  }
-  hash += (number + 1) * 0x9e3779b97f4a7c15u;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-  return hash ^ (hash >> 31);
-}
-
-// Nine letters and digits: what every template takes.
-std::string MakeId(absl::string_view seed, int call) {
-  constexpr absl::string_view kSigns =
-      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  uint64_t bits = Mix(seed, static_cast<uint64_t>(call));
-  std::string id;
-  for (int i = 0; i < 9; ++i) {
-    id += kSigns[bits % kSigns.size()];
-    bits /= kSigns.size();
-  }
-  return id;
-}
 
 // The first of `markers` in `text`; `*which` is npos where there is none, and
 // the result is then what is certainly none of them.
@@ -63,6 +39,13 @@ size_t FirstOf(absl::string_view text, const std::vector<std::string>& markers,
   return std::min(certain, first);
 }
 
+// What is read again from its beginning waits until it has grown by an eighth,
+// once it is long.
+size_t LookAgainAt(size_t size) {
+  constexpr size_t kLong = 1024;
+  return size < kLong ? size : size + size / 8;
+}
+
 }  // namespace
 
 AnswerReader::AnswerReader(AnswerForms forms, ReaderOptions options)
@@ -73,6 +56,13 @@ AnswerReader::AnswerReader(AnswerForms forms, ReaderOptions options)
       if (!open.empty()) markers_.push_back(open);
     }
     call_markers_ = markers_.size();
+  }
+  // Where there are calls to be taken for drafts.
+  for (const ReasoningForm& form : forms_.reasoning) {
+    if (!ReadsCalls() || forms_.harmony()) break;
+    if (form.open.empty() || form.close.empty()) continue;
+    markers_.push_back(form.open);
+    quotes_.push_back(form.close);
   }
   if (forms_.harmony()) {
     closes_ = {forms_.call->call_close, "<|end|>", "<|return|>"};
@@ -149,6 +139,9 @@ bool AnswerReader::Step() {
       return ObjectEnd();
     case State::kBetween:
       return Between();
+    case State::kIgnored:
+      held_.clear();
+      return false;
   }
   return false;
 }
@@ -199,7 +192,6 @@ bool AnswerReader::Start() {
   const absl::string_view rest = absl::string_view(held_).substr(at);
   bool may_open = false, call = false;
   for (const ReasoningForm& form : forms_.reasoning) {
-    if (reasoned_) break;
     const Match match = Begins(rest, form.open);
     may_open |= match == Match::kMore;
     if (match != Match::kYes) continue;
@@ -257,6 +249,7 @@ bool AnswerReader::Reasoning() {
 }
 
 bool AnswerReader::Content() {
+  if (!quote_close_.empty()) return Quoted();
   size_t which;
   const size_t end = FirstOf(held_, markers_, at_end_, &which);
   TellContent(absl::string_view(held_).substr(0, end));
@@ -265,18 +258,59 @@ bool AnswerReader::Content() {
   if (which < call_markers_) {
     opened_ = false;
     state_ = State::kHead;
+  } else if (which < call_markers_ + quotes_.size()) {
+    TellContent(markers_[which]);
+    Take(markers_[which].size());
+    quote_close_ = quotes_[which - call_markers_];
   } else {
     Take(markers_[which].size());
   }
   return true;
 }
 
+// Up to the first call there is nothing to wait for.
+bool AnswerReader::Quoted() {
+  std::vector<std::string> markers = {quote_close_};
+  markers.insert(markers.end(), markers_.begin(),
+                 markers_.begin() + static_cast<ptrdiff_t>(call_markers_));
+  size_t which = absl::string_view::npos;
+  if (quote_searched_ == 0) {
+    const size_t end = FirstOf(held_, markers, at_end_, &which);
+    TellContent(absl::string_view(held_).substr(0, end));
+    Take(end);
+    if (which == absl::string_view::npos) return false;
+  }
+  if (which != 0) {
+    const size_t close = held_.find(quote_close_, quote_searched_);
+    if (close == std::string::npos) {
+      quote_searched_ = std::max<size_t>(
+          1, held_.size() - std::min(held_.size(), quote_close_.size() - 1));
+      if (!at_end_) return false;
+      quote_close_.clear();  // a mention
+      quote_searched_ = 0;
+      return true;
+    }
+    TellContent(absl::string_view(held_).substr(0, close));
+    Take(close);
+  }
+  TellContent(quote_close_);
+  Take(quote_close_.size());
+  quote_close_.clear();
+  quote_searched_ = 0;
+  return true;
+}
+
 bool AnswerReader::Head() {
+  if (held_.size() <= look_again_ && !at_end_) return false;
+  look_again_ = 0;
   CallHead head;
   const Match match = ReadHead(*forms_.call, options_.tools, held_, opened_,
                                at_end_ && !cut_, &head);
   if (match == Match::kMore) {
-    if (!at_end_) return false;
+    if (!at_end_) {
+      look_again_ = LookAgainAt(held_.size());
+      return false;
+    }
     // A call that was cut is none of the content; without a marker only its
     // name tells that it is one.
     if (opened_ && head.name.empty()) {
@@ -327,13 +361,13 @@ void AnswerReader::NoCall() {
 }
 
 void AnswerReader::BeginCall() {
-  drops_space_ = true;
+  dropped_space_ = std::exchange(drops_space_, true);
   closed_ = false;
   AnswerEvent begin;
   begin.kind = AnswerEvent::kCallBegin;
   begin.text = head_.name;
   begin.call = calls_;
-  begin.id = head_.id.empty() ? MakeId(options_.id, calls_) : head_.id;
+  begin.id = head_.id.empty() ? ShortCallId(options_.id, calls_) : head_.id;
   events_.push_back(std::move(begin));
   written_ = held_.substr(0, head_.size);
   Take(head_.size);
@@ -363,24 +397,34 @@ void AnswerReader::EndCall(AnswerEvent::End end) {
   event.kind = AnswerEvent::kCallEnd;
   event.call = calls_++;
   event.end = end;
-  if (end == AnswerEvent::kBroken) event.text = std::move(written_);
+  if (end == AnswerEvent::kBroken) {
+    // As if there had been no call.
+    drops_space_ = dropped_space_;
+    if (drops_space_ && !content_begun_) space_.clear();
+    event.text = absl::StrCat(std::exchange(space_, {}), written_);
+    content_begun_ = true;
+  }
   events_.push_back(std::move(event));
   listed_ = head_.json || forms_.call->body == CallBody::kPython;
   open_objects_ = head_.open_objects;
-  state_ = end == AnswerEvent::kBroken ? State::kContent
-           : open_objects_ > 0         ? State::kObjectEnd
-                                       : State::kBetween;
+  state_ = end == AnswerEvent::kBroken                       ? State::kContent
+           : options_.one_call && end == AnswerEvent::kWhole ? State::kIgnored
+           : open_objects_ > 0                               ? State::kObjectEnd
+                                                             : State::kBetween;
   head_ = CallHead();
   written_.clear();
 }
 
 bool AnswerReader::ObjectEnd() {
+  if (held_.size() <= look_again_ && !at_end_) return false;
   size_t size = 0;
   const Match match = ReadObjectEnd(held_, open_objects_, &size);
-  if (match == Match::kMore && held_.size() <= kMostHeadBytes) {
+  if (match == Match::kMore) {
+    look_again_ = LookAgainAt(held_.size());
     if (at_end_) held_.clear();
     return false;
   }
+  look_again_ = 0;
   Take(size);
   state_ = State::kBetween;
   return true;

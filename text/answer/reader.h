@@ -9,8 +9,10 @@
 // the arguments go through while they come.
 //
 // Rules:
-// - Reasoning is opened by the prompt or is the first that the model writes.
-//   Nothing in it is a call.
+// - Reasoning is opened by the prompt, or stands before anything else that the
+//   model writes, once or more often. What looks like it further behind is
+//   content. Nothing in either is a call; where it never closes, it was a
+//   mention and hides nothing.
 // - White space around reasoning and between calls belongs to neither.
 // - A call ends with its arguments, wherever its closing marker stands. Each
 //   stands alone: one that breaks off says so, and the next one is found.
@@ -40,8 +42,10 @@ struct AnswerEvent {
   // How a call ended.
   enum End {
     kWhole,
-    kCut,     // the answer ended before the arguments did
-    kBroken,  // these are no arguments: `text` is all that was written of it
+    kCut,  // the answer ended before the arguments did
+    // These are no arguments: `text` is all that was written of it, and is
+    // content.
+    kBroken,
   };
   Kind kind = kContent;
   std::string text;
@@ -62,6 +66,8 @@ struct ReaderOptions {
   std::string forced_tool;
   // Ids of calls, nine letters and digits, are made of it.
   std::string id;
+  // What stands behind the first whole call is left out.
+  bool one_call = false;
 };
 
 // One answer. Not thread-safe. Work is linear in the text; memory is that of
@@ -83,6 +89,7 @@ class AnswerReader {
     kArguments,
     kObjectEnd,  // the rest of a JSON object that is a call
     kBetween,    // behind a call
+    kIgnored,    // behind the one call
   };
 
   // Each does what the held text allows; false: more is needed.
@@ -94,6 +101,8 @@ class AnswerReader {
   bool Arguments();
   bool ObjectEnd();
   bool Between();
+  // At what opens reasoning in content. False: more is needed.
+  bool Quoted();
 
   bool ReadsCalls() const { return forms_.call && options_.tools.is_array(); }
   // Ends with one of `closes`; the first belongs to it.
@@ -113,9 +122,11 @@ class AnswerReader {
 
   const AnswerForms forms_;
   const ReaderOptions options_;
-  // Of content: those that open calls come first, the others are left out.
+  // Of content: those that open calls come first, then those that open
+  // reasoning, which `quotes_` close; the others are left out.
   std::vector<std::string> markers_;
   size_t call_markers_ = 0;
+  std::vector<std::string> quotes_;
   std::vector<std::string> closes_;  // of calls
 
   State state_ = State::kStart;
@@ -125,8 +136,16 @@ class AnswerReader {
 
   std::vector<std::string> closes_reasoning_;
   bool reasoned_ = false, reasoning_begun_ = false, content_begun_ = false;
-  bool drops_space_ = false;  // reasoning or a call came before
-  std::string space_;         // waits
+  bool drops_space_ = false;    // reasoning or a call came before
+  bool dropped_space_ = false;  // the same, before the call that is read
+  std::string space_;           // waits
+
+  // Content is in what looks like reasoning and ends so; empty: it is not.
+  std::string quote_close_;
+  size_t quote_searched_ = 0;  // of the held text: it does not end before
+  // The held text must be longer than this before it is looked at again: so
+  // what is read from its beginning each time costs a few times its length.
+  size_t look_again_ = 0;
 
   bool opened_ = false;  // see ReadHead
   bool closed_ = false;  // the call before, by its marker

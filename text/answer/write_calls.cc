@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "text/answer/arguments.h"
+#include "text/json_tree.h"
 
 namespace weft::answer {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::string Value(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : WriteJson(value);
 }
 
 std::string JsonCall(const CallForm& form, const std::string& name,
@@ -20,7 +22,7 @@ std::string JsonCall(const CallForm& form, const std::string& name,
       form.name_key.empty()
           ? json{{name, arguments}}
           : json{{form.name_key, name}, {form.arguments_key, arguments}};
-  return call.dump();
+  return WriteJson(call);
 }
 
 std::string Parameters(const CallForm& form, const json& arguments) {
@@ -41,11 +43,11 @@ std::string Parameters(const CallForm& form, const json& arguments) {
 std::string Python(const json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   if (value.is_null()) return "None";
-  if (!value.is_structured()) return value.dump();
+  if (!value.is_structured()) return WriteJson(value);
   std::string text;
   for (const auto& [key, part] : value.items()) {
     absl::StrAppend(&text, text.empty() ? "" : ", ",
-                    value.is_object() ? json(key).dump() + ": " : "",
+                    value.is_object() ? WriteJson(key) + ": " : "",
                     Python(part));
   }
   return value.is_object() ? absl::StrCat("{", text, "}")
@@ -56,7 +58,7 @@ std::string Braces(const CallForm& form, const json& value) {
   if (value.is_string()) {
     return absl::StrCat(form.quote, value.get<std::string>(), form.quote);
   }
-  if (!value.is_structured()) return value.dump();
+  if (!value.is_structured()) return WriteJson(value);
   std::string text;
   for (const auto& [key, part] : value.items()) {
     absl::StrAppend(&text, text.empty() ? "" : ",",
@@ -98,8 +100,7 @@ std::string WriteCalls(const CallForm& form, const json& calls) {
     const std::string name = function["name"].get<std::string>();
     json arguments = function.value("arguments", json::object());
     if (arguments.is_string()) {
-      json parsed = json::parse(arguments.get<std::string>(), nullptr, false);
-      if (parsed.is_object()) arguments = std::move(parsed);
+      arguments = ArgumentsObject(arguments.get<std::string>());
     }
     const std::string id = call.value("id", "");
     switch (form.body) {
@@ -109,7 +110,7 @@ std::string WriteCalls(const CallForm& form, const json& calls) {
       case CallBody::kNamed:
         written.push_back(absl::StrCat(Named(form, name, id, written.size()),
                                        form.name_close == "```json" ? "\n" : "",
-                                       arguments.dump(), form.call_close));
+                                       WriteJson(arguments), form.call_close));
         break;
       case CallBody::kParameters:
         written.push_back(absl::StrCat(
@@ -128,7 +129,7 @@ std::string WriteCalls(const CallForm& form, const json& calls) {
         written.push_back(absl::StrCat(
             written.empty() ? "" : absl::StrCat(form.section_open, "assistant"),
             form.call_open, "commentary to=", form.name_prefix, name,
-            " <|constrain|>json", form.name_close, arguments.dump(),
+            " <|constrain|>json", form.name_close, WriteJson(arguments),
             form.call_close));
         break;
     }

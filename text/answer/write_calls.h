@@ -9,7 +9,7 @@
 namespace weft::answer {
 
 // `calls` as a message has them in OpenAI's form: [{"function": {"name",
-// "arguments"}}, ..]; arguments are an object, or the text of one.
+// "arguments"}}, ..]; arguments are an object, or text (ArgumentsObject).
 std::string WriteCalls(const CallForm& form,
                        const nlohmann::ordered_json& calls);
 

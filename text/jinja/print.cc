@@ -94,7 +94,8 @@ class JsonWriter {
       case Value::Kind::kInt:
         return AppendAscii(WholeText(value.whole()), text_);
       case Value::Kind::kFloat:
-        return WriteFloat(value.number());
+        return value.spelling().empty() ? WriteFloat(value.number())
+                                        : AppendAscii(value.spelling(), text_);
       case Value::Kind::kString:
         return WriteText(value.text());
       case Value::Kind::kList:
@@ -258,7 +259,9 @@ void AppendPrinted(Context& context, const Value& value, Text& text) {
     case Value::Kind::kInt:
       return AppendAscii(WholeText(value.whole()), text);
     case Value::Kind::kFloat:
-      return AppendAscii(FloatText(value.number()), text);
+      return AppendAscii(value.spelling().empty() ? FloatText(value.number())
+                                                  : value.spelling(),
+                         text);
     case Value::Kind::kString:
       if (!context.Spend(static_cast<int64_t>(value.text().size()))) return;
       text += value.text();

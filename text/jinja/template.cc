@@ -8,6 +8,7 @@
 #include "text/jinja/interpreter.h"
 #include "text/jinja/limits.h"
 #include "text/jinja/parser.h"
+#include "text/json_tree.h"
 
 namespace weft::jinja {
 namespace {
@@ -21,6 +22,9 @@ int64_t Weight(const Json& json, int depth = 0) {
     return static_cast<int64_t>(json.get_ref<const std::string&>().size());
   }
   int64_t weight = 16;
+  if (json.is_binary()) {  // a number as it is spelled
+    weight += static_cast<int64_t>(json.get_binary().size());
+  }
   if (depth > kMaxValueDepth || !json.is_structured()) return weight;
   for (const auto& [key, item] : json.items()) {
     weight += static_cast<int64_t>(key.size()) + Weight(item, depth + 1);
@@ -64,7 +68,8 @@ class Converter {
         return Value::MakeMapping(context_, std::move(entries));
       }
       default:
-        return Value();
+        return IsSpelledNumber(json) ? Value::Number(SpellingOf(json))
+                                     : Value();
     }
   }
 

@@ -1,6 +1,7 @@
 #include "text/jinja/value.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -19,6 +20,18 @@ Value Value::MakeNone() {
 Value Value::MakeUndefined(std::string why) {
   Value value;
   value.data_ = Undefined{std::make_shared<const std::string>(std::move(why))};
+  return value;
+}
+
+Value Value::Number(absl::string_view spelling) {
+  const std::optional<Whole> whole = ParseWhole(spelling);
+  // Python's whole numbers have no -0.
+  if (whole.has_value() && *whole != 0) return Value(*whole);
+  std::string text(spelling);
+  const double number = std::strtod(text.c_str(), nullptr);
+  Value value;
+  value.data_ =
+      std::make_shared<const Spelled>(Spelled{number, std::move(text)});
   return value;
 }
 
@@ -112,8 +125,10 @@ Value::Kind Value::kind() const {
       return Kind::kFunction;
     case 10:
       return Kind::kMacro;
-    default:
+    case 11:
       return Kind::kLoop;
+    default:
+      return Kind::kFloat;  // spelled
   }
 }
 
@@ -130,7 +145,15 @@ int64_t Value::integer() const {
 
 double Value::number() const {
   if (const double* number = std::get_if<double>(&data_)) return *number;
+  if (const auto* spelled = std::get_if<SpelledPtr>(&data_)) {
+    return (*spelled)->value;
+  }
   return static_cast<double>(whole());
+}
+
+absl::string_view Value::spelling() const {
+  const auto* spelled = std::get_if<SpelledPtr>(&data_);
+  return spelled == nullptr ? absl::string_view() : (*spelled)->text;
 }
 
 const Text& Value::text() const { return *std::get<TextPtr>(data_); }

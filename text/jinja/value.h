@@ -71,6 +71,11 @@ class Value {
     Entries entries;
     int depth;
   };
+  // A number that is written as it came, not as its value would be.
+  struct Spelled {
+    double value;
+    std::string text;
+  };
   struct Function {
     std::string name;
     std::shared_ptr<const Value> self;  // null for a global function
@@ -82,6 +87,8 @@ class Value {
   explicit Value(int64_t value) : data_(Whole{value}) {}
   explicit Value(Whole value) : data_(value) {}
   explicit Value(double value) : data_(value) {}
+  // By its text, in JSON: a whole number if it is one that Whole holds.
+  static Value Number(absl::string_view spelling);
   explicit Value(Text text)
       : data_(std::make_shared<const Text>(std::move(text))) {}
   explicit Value(Namespace* space) : data_(space) {}
@@ -114,6 +121,8 @@ class Value {
   // The same, or the nearest that 64 bits hold: for places and lengths.
   int64_t integer() const;
   double number() const;
+  // Of a number that is written as it came: how; else empty.
+  absl::string_view spelling() const;
   const Text& text() const;
   const std::vector<Value>& items() const;
   const Entries& entries() const;
@@ -137,10 +146,11 @@ class Value {
   using ListPtr = std::shared_ptr<const List>;
   using MappingPtr = std::shared_ptr<const Mapping>;
   using FunctionPtr = std::shared_ptr<const Function>;
+  using SpelledPtr = std::shared_ptr<const Spelled>;
 
   std::variant<Undefined, None, bool, Whole, double, TextPtr, ListPtr,
                MappingPtr, Namespace*, FunctionPtr, const Macro*,
-               std::shared_ptr<LoopState>>
+               std::shared_ptr<LoopState>, SpelledPtr>
       data_;
 };
 

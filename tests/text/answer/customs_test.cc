@@ -13,9 +13,12 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "text/answer/reader.h"
 #include "text/answer/write_calls.h"
+#include "text/json_tree.h"
 
 namespace weft::answer {
 namespace {
@@ -149,6 +152,42 @@ class Loop {
           {"first question", "last words", "second question"});
   }
 
+  // What others have answered, or this model and did not end: ids of any form
+  // or none, results in any order, and arguments that are no object, or no
+  // JSON.
+  void RunForeign() {
+    for (const std::string arguments :
+         {"{\"city\": \"Zug\"}", "{\"city\": \"Zug\", \"days\": ",
+          "{\"city\": \"Zug", "{\"city\": \"Zug\\dir\"}", "{\"c", "[\"Zug\"]",
+          "Zug", "{\"city\": \"Zug\", \"days\": 1E400}",
+          "{\"city\": \"Zug\\ud800\"}", ""}) {
+      for (const auto& [first, second] :
+           {std::pair("call_abcdefghijklmnop1234", "toolu_01AbC"),
+            std::pair("call_0", "call_1"), std::pair("", "")}) {
+        json calls = CallsOf(2);
+        json results = json::array();
+        int number = 0;
+        for (const char* id : {first, second}) {
+          json result = {{"role", "tool"},
+                         {"content", absl::StrCat("found ", number)}};
+          if (*id != '\0') result["tool_call_id"] = id;
+          calls[number++]["id"] = id;
+          results.push_back(std::move(result));
+        }
+        calls[0]["function"]["arguments"] = arguments;
+        if (*first != '\0') std::swap(results[0], results[1]);
+        json messages = {{{"role", "user"}, {"content", "first question"}},
+                         {{"role", "assistant"},
+                          {"content", nullptr},
+                          {"tool_calls", std::move(calls)}}};
+        for (json& result : results) messages.push_back(std::move(result));
+        const std::string text = Render(messages);
+        Shown(text, {"first question", "found 0", "found 1"});
+        if (arguments.find("Zug") != std::string::npos) Shown(text, {"Zug"});
+      }
+    }
+  }
+
  private:
   static bool Ends(const std::string& prompt, const std::string& marker) {
     return absl::EndsWith(absl::StripTrailingAsciiWhitespace(prompt), marker);
@@ -209,6 +248,7 @@ void RunAll(const std::string& folder, size_t least) {
     loop.Run(2, "", "");
     loop.Run(2, "Let me look.", "");
     loop.Run(1, "", "Hm.");
+    loop.RunForeign();
     ++looped;
   }
   std::cout << looped << " templates\n";
@@ -375,6 +415,20 @@ constexpr Peculiar kPeculiar[] = {
      "{%- for c in m.tool_calls or [] %}{%- if c.id | length != 9 %}"
      "{{- raise_exception('nine') }}{%- endif %}<tool_call>"
      "{{ c.function | tojson }}</tool_call>{%- endfor %}{%- endfor %}"},
+    {"ids are nine letters and digits, of results too",
+     "{%- for m in messages %}[{{ m.role }}]{{- m.content }}"
+     "{%- if m.role == 'tool' and (m.tool_call_id is not defined or "
+     "m.tool_call_id | length != 9) %}{{- raise_exception('nine') }}"
+     "{%- endif %}{%- for c in m.tool_calls or [] %}"
+     "{%- if c.id is not defined or c.id | length != 9 %}"
+     "{{- raise_exception('nine') }}{%- endif %}<tool_call>"
+     "{{ c.function | tojson }}</tool_call>{%- endfor %}{%- endfor %}"},
+    {"arguments are walked along",
+     "{%- for m in messages %}[{{ m.role }}]{{- m.content }}"
+     "{%- for c in m.tool_calls or [] %}<tool_call><function="
+     "{{ c.function.name }}>{%- for k, v in c.function.arguments | items %}"
+     "<parameter={{ k }}>\n{{ v }}\n</parameter>{%- endfor %}</function>"
+     "</tool_call>{%- endfor %}{%- endfor %}"},
     {"one call at a time",
      "{%- for m in messages %}[{{ m.role }}]{{- m.content }}"
      "{%- if m.tool_calls %}{%- if m.tool_calls | length > 1 %}"
@@ -413,8 +467,75 @@ TEST(TemplateCustoms, EveryTemplateTakesTheAnswersBack) {
     loop.Run(1, "", "");
     loop.Run(2, "", "");
     loop.Run(2, "Let me look.", "");
+    loop.RunForeign();
   }
   RunAll("tests/text/chat_templates", 20);
+}
+
+std::string Rendered(const std::string& source, json messages, json tools) {
+  const auto parsed = ChatTemplate::Parse(source, "", "");
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  const TemplateCustoms customs =
+      FindCustoms(*parsed, [](absl::string_view) { return false; });
+  ChatRequest request;
+  request.messages = std::move(messages);
+  request.tools = std::move(tools);
+  const auto segments = RenderConversation(*parsed, customs, request);
+  EXPECT_TRUE(segments.ok()) << segments.status();
+  return segments.ok() ? JoinSegments(*segments) : "";
+}
+
+constexpr char kWithIds[] =
+    "{%- for m in messages %}[{{ m.role }}]{{- m.content }}"
+    "{%- if m.role == 'tool' %}{{ m.tool_call_id }}{% endif %}"
+    "{%- for c in m.tool_calls or [] %}{%- if NINE %}"
+    "{{- raise_exception('nine') }}{%- endif %}<tool_call>"
+    "{{ c.function | tojson }}</tool_call>{{ c.id }};{%- endfor %}"
+    "{%- endfor %}";
+
+// Calls and results stay together; where a template takes any id, they stay.
+TEST(TemplateCustoms, IdsAreShortWhereTheyMustBe) {
+  json calls = CallsOf(2);
+  calls[0]["id"] = "call_0";
+  json messages = {
+      {{"role", "user"}, {"content", "q"}},
+      {{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}},
+      {{"role", "tool"}, {"tool_call_id", "abcdefghj"}, {"content", "second"}},
+      {{"role", "tool"}, {"tool_call_id", "call_0"}, {"content", "first"}}};
+  const std::string any = Rendered(
+      absl::StrReplaceAll(kWithIds, {{"NINE", "false"}}), messages, nullptr);
+  EXPECT_TRUE(absl::StrContains(any, "</tool_call>call_0;")) << any;
+  EXPECT_TRUE(absl::StrContains(any, "firstcall_0")) << any;
+  const std::string nine =
+      Rendered(absl::StrReplaceAll(kWithIds, {{"NINE", "c.id | length != 9"}}),
+               messages, nullptr);
+  EXPECT_FALSE(absl::StrContains(nine, "call_0")) << nine;
+  EXPECT_TRUE(absl::StrContains(nine, "secondabcdefghj")) << nine;
+  const size_t first = nine.find("</tool_call>") + 12;
+  EXPECT_TRUE(absl::StrContains(nine, "first" + nine.substr(first, 9))) << nine;
+}
+
+TEST(TemplateCustoms, NumbersKeepTheirSpelling) {
+  const std::string arguments =
+      R"({"id": 123456789012345678901234567890, "p": 1.10, "e": 1e2, )"
+      R"("x": 1E400})";
+  json calls = CallsOf(1);
+  calls[0]["function"]["arguments"] = arguments;
+  json tools = Tools();
+  tools[0]["function"]["parameters"]["maximum"] =
+      NumberOf("123456789012345678901234567890");
+  tools[0]["function"]["parameters"]["multipleOf"] = NumberOf("1.10");
+  const std::string text = Rendered(
+      absl::StrCat("{%- if tools %}{{ tools | tojson }}{% endif %}",
+                   absl::StrReplaceAll(kWithIds, {{"NINE", "false"}})),
+      {{{"role", "user"}, {"content", "q"}},
+       {{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}}},
+      std::move(tools));
+  EXPECT_TRUE(absl::StrContains(text, arguments)) << text;
+  EXPECT_TRUE(
+      absl::StrContains(text, "\"maximum\": 123456789012345678901234567890"))
+      << text;
+  EXPECT_TRUE(absl::StrContains(text, "\"multipleOf\": 1.10")) << text;
 }
 
 TEST(TemplateCustoms, AFormOfItsOwnIsFound) {

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -408,6 +409,74 @@ TEST(AnswerReader, ReasoningHidesNoCallAndHasNone) {
   EXPECT_TRUE(draft.calls.empty());
 }
 
+// Not only the first: a draft in what looks like reasoning is none either.
+TEST(AnswerReader, LaterReasoningHasNoCallsEither) {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  const AnswerForms forms = NamedForms("hermes");
+  const std::string draft = absl::StrCat("<think>No: ", call, "</think>");
+  const Answer later =
+      Read(forms, absl::StrCat("<think>a</think>b", draft, "d"));
+  EXPECT_EQ(later.reasoning, "a");
+  EXPECT_EQ(later.content, absl::StrCat("b", draft, "d"));
+  EXPECT_TRUE(later.calls.empty());
+  const Answer next = Read(forms, absl::StrCat("b", draft, "d ", call));
+  EXPECT_EQ(next.content, absl::StrCat("b", draft, "d"));
+  EXPECT_EQ(Calls(next), "now {}");
+  // Right behind the first it is more reasoning.
+  const Answer twice =
+      Read(forms, absl::StrCat("<think>a</think>\n", draft, "\nd"));
+  EXPECT_EQ(twice.content, "d");
+  EXPECT_TRUE(absl::StrContains(twice.reasoning, "now")) << twice.reasoning;
+  EXPECT_TRUE(twice.calls.empty());
+  // One that never closes was a mention, and hides nothing.
+  const Answer mention = Read(forms, absl::StrCat("Write <think>. ", call));
+  EXPECT_EQ(mention.content, "Write <think>.");
+  EXPECT_EQ(Calls(mention), "now {}");
+}
+
+// However large a call is, it is one, and the time it takes grows as it does.
+TEST(AnswerReader, LargeCallsAreCalls) {
+  const std::string large(1 << 20, 'x');
+  const std::string before =
+      absl::StrCat(R"(<tool_call>{"arguments": {"text": ")", large,
+                   R"("}, "name": "save"}</tool_call>)");
+  const std::string behind = absl::StrCat(
+      R"(<tool_call>{"name": "save", "arguments": {"text": "a"}, "id": ")",
+      large, R"("}</tool_call>End.)");
+  for (const std::string& text : {before, behind}) {
+    AnswerReader reader(NamedForms("hermes"), Options());
+    Answer answer;
+    // As tokens come.
+    for (size_t at = 0; at < text.size(); at += 4) {
+      for (const AnswerEvent& event : reader.Push(text.substr(at, 4))) {
+        answer.Add(event);
+      }
+    }
+    for (const AnswerEvent& event : reader.Finish(false)) answer.Add(event);
+    ASSERT_EQ(answer.calls.size(), 1u);
+    EXPECT_TRUE(answer.calls[0].whole);
+    EXPECT_LT(answer.content.size(), 10u);
+  }
+}
+
+TEST(AnswerReader, OneCallAloneWhereNoMoreAreWanted) {
+  const std::string call =
+      "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+  ReaderOptions options = Options();
+  options.one_call = true;
+  const Answer answer = Read(NamedForms("hermes"),
+                             absl::StrCat("So: ", call, call, "End."), options);
+  EXPECT_EQ(answer.content, "So:");
+  EXPECT_EQ(Calls(answer), "now {}");
+  // One that is none is not the first.
+  const std::string bad = "<tool_call>{\"name\": \"now\", \"arguments\": {,";
+  const Answer second =
+      Read(NamedForms("hermes"), absl::StrCat(bad, call, call), options);
+  EXPECT_EQ(second.content, bad);
+  EXPECT_EQ(Calls(second), "now {}");
+}
+
 TEST(AnswerReader, ABadCallDoesNotLoseTheNext) {
   const std::string good =
       "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
@@ -424,6 +493,29 @@ TEST(AnswerReader, ABadCallDoesNotLoseTheNext) {
     EXPECT_EQ(Calls(answer), "now {}") << bad;
     EXPECT_EQ(answer.content, bad);
   }
+}
+
+// What is no call is content as it was written, spaces and line breaks too.
+TEST(AnswerReader, ABrokenCallStaysAsItWasWritten) {
+  for (const std::string arguments :
+       {R"({"city":"C:\dir"})", R"({"city": "Bern",})", R"({"days": NaN})",
+        "{\"city\": \"x\ny\"}", "{\"city\": \"x\n  y\"}  "}) {
+    const std::string text = absl::StrCat(
+        "<tool_call>{\"name\": \"weather\", \"arguments\": ", arguments,
+        "}</tool_call>");
+    for (const std::string before : {"", "Text ", "Text\n\n"}) {
+      const Answer answer =
+          Read(NamedForms("hermes"), absl::StrCat(before, text, " and so on"));
+      EXPECT_EQ(answer.content, absl::StrCat(before, text, " and so on"));
+      EXPECT_TRUE(answer.calls.empty());
+    }
+    const Answer thought = Read(NamedForms("hermes"),
+                                absl::StrCat("<think>Hm.</think>\n\n", text));
+    EXPECT_EQ(thought.content, text);
+  }
+  const std::string line =
+      "So: <|tool_call_start|>[save(text='line\nbreak')]<|tool_call_end|>";
+  EXPECT_EQ(Read(NamedForms("lfm2"), line).content, line);
 }
 
 TEST(AnswerReader, TextBetweenCallsStays) {
@@ -475,6 +567,12 @@ TEST(AnswerReader, ArgumentsMayBeText) {
   EXPECT_EQ(Calls(Read(NamedForms("hermes"),
                        R"(<tool_call>{"name": "now", "arguments": ""})")),
             "now {}");
+  // Half of a surrogate pair, which is no character.
+  const Answer half = Read(NamedForms("hermes"),
+                           R"(<tool_call>{"name": "weather", "arguments": )"
+                           R"("{\"city\": \"\ud800\"}"}</tool_call>)");
+  ASSERT_EQ(half.calls.size(), 1u) << half.content;
+  EXPECT_EQ(half.calls[0].arguments, "{\"city\": \"\uFFFD\"}");
   EXPECT_EQ(Calls(Read(NamedForms("hermes"),
                        R"(<tool_call>{"arguments": {"city": "A"}, )"
                        R"("name": "weather"}</tool_call>)")),
