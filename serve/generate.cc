@@ -13,15 +13,23 @@
 #include "serve/generation.h"
 #include "serve/json_fields.h"
 #include "serve/request_log.h"
+#include "text/answer/call_grammar.h"
 
 namespace weft {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Whether calls need not come, but fit their schemas if they do.
+bool MayCallStrictly(const Job& job) {
+  return !job.forces_call && job.fields.format == OutputFormat::kText &&
+         job.forms.call.has_value() && answer::AnyStrict(job.tools);
+}
+
 // The field that asks for what constrains the tokens.
 std::string ConstraintField(const Job& job) {
-  return job.forces_call ? "tools" : job.fields.format_field;
+  return job.forces_call || MayCallStrictly(job) ? "tools"
+                                                 : job.fields.format_field;
 }
 
 // Whether a call may stand where JSON is asked for.
@@ -298,9 +306,12 @@ absl::StatusOr<Request> MakeRequest(const ServedModel& model, const Job& job,
       job.forces_call ? model.grammars->ForToolCall(*job.forms.call, job.tools,
                                                     job.forced_tool,
                                                     job.reasoning_close, asker)
-      : MayCall(job)  ? model.grammars->ForCallOrFormat(*job.forms.call,
-                                                        job.tools, fields, asker)
-                      : model.grammars->ForFormat(fields, asker));
+      : MayCallStrictly(job) ? model.grammars->ForToolCall(
+                                   *job.forms.call, answer::OrText(job.tools),
+                                   "", job.reasoning_close, asker)
+      : MayCall(job) ? model.grammars->ForCallOrFormat(*job.forms.call,
+                                                       job.tools, fields, asker)
+                     : model.grammars->ForFormat(fields, asker));
   request.constraint = std::move(constraint);
   return request;
 }

@@ -231,6 +231,88 @@ TEST(Answers, ForcedCallsHaveTheFormOfTheTemplate) {
   EXPECT_EQ(choice["logprobs"]["content"][0]["token"], "[TOOL_CALLS]");
 }
 
+// Of a template whose only words are those of its tools.
+std::string Template(const std::string& call) {
+  return absl::StrCat(
+      "{% for m in messages %}{{ m.content }}{% endfor %}"
+      "{% if tools %}",
+      call, "{% endif %}<|go|>");
+}
+
+TEST(Answers, ForcedCallsKeepTheSchemaInEveryForm) {
+  struct Form {
+    const char *call, *close;
+  };
+  int i = 0;
+  for (const Form& form :
+       {Form{"<|tool_call>call:f{x:<|\"|>a<|\"|>}<tool_call|>", "<|\"|>"},
+        Form{"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n"
+             "</tool_call>",
+             "</arg_value>"},
+        Form{"<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n"
+             "</function>\n</tool_call>",
+             "\n</parameter>"}}) {
+    const Server server({ScriptedModel(absl::StrCat("kept", i++, ".gguf"),
+                                       absl::StrCat("hello", form.close),
+                                       Template(form.call))});
+    const Answer answer = Post(server, kChat, Body(R"("max_tokens": 200,
+        "tool_choice": "required", "tools": [{"type": "function", "function":
+        {"name": "f", "strict": true, "parameters": {"type": "object",
+        "properties": {"t": {"type": "string", "pattern": "^[0-9]{3}$"}},
+        "required": ["t"], "additionalProperties": false}}}])"));
+    ASSERT_EQ(answer.status, 200) << answer.text;
+    const json call = answer.json["choices"][0]["message"]["tool_calls"][0];
+    const json arguments = json::parse(
+        call["function"]["arguments"].get<std::string>(), nullptr, false);
+    ASSERT_TRUE(arguments.is_object()) << answer.text;
+    const std::string text = arguments.value("t", "");
+    EXPECT_EQ(text.size(), 3u) << answer.text;
+    EXPECT_EQ(text.find_first_not_of("0123456789"), std::string::npos) << text;
+  }
+}
+
+TEST(Answers, StrictCallsFitTheirSchemaThoughTheyNeedNotCome) {
+  const Server server({ScriptedModel(
+      "strict.gguf",
+      "Look. <tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"no\"}}"
+      "</tool_call>",
+      kHermes)});
+  const auto ask = [&](const std::string& strict, const std::string& schema) {
+    return Post(server, kChat,
+                Body(absl::StrCat(R"("max_tokens": 100, "tools": [
+                     {"type": "function", "function": {"name": "f", )",
+                                  strict, R"("parameters": {"type": "object",
+                     "properties": {"x": )",
+                                  schema, R"(}, "required": ["x"],
+                     "additionalProperties": false}}}])")));
+  };
+  const std::string whole =
+      R"({"type": "integer", "minimum": 1, "maximum": 3})";
+  const auto arguments = [](const Answer& answer) -> std::string {
+    const json message = answer.json["choices"][0]["message"];
+    return message.contains("tool_calls")
+               ? message["tool_calls"][0]["function"]["arguments"]
+               : "";
+  };
+  const Answer free = ask("", whole);
+  ASSERT_EQ(free.status, 200) << free.text;
+  EXPECT_EQ(arguments(free), R"({"x": "no"})") << free.text;
+  const Answer strict = ask(R"("strict": true, )", whole);
+  ASSERT_EQ(strict.status, 200) << strict.text;
+  EXPECT_EQ(
+      strict.json["choices"][0]["message"]["content"].get<std::string>().substr(
+          0, 5),
+      "Look.")
+      << strict.text;
+  const json kept = json::parse(arguments(strict), nullptr, false);
+  ASSERT_TRUE(kept.is_object()) << strict.text;
+  EXPECT_TRUE(kept["x"].is_number_integer()) << strict.text;
+  // What cannot be kept is refused, as for calls that must come.
+  const Answer refused = ask(R"("strict": true, )", R"({"unheard": 1})");
+  EXPECT_EQ(refused.status, 400) << refused.text;
+  EXPECT_EQ(refused.json["error"]["param"], "tools") << refused.text;
+}
+
 TEST(Answers, ATemplateThatShowsNoToolsIsWarnedOf) {
   const Server server(
       {ScriptedModel("none.gguf", "Hi", "{{ messages[0].content }}<|go|>")});

@@ -33,12 +33,15 @@ std::unique_ptr<ArgumentReader> JsonArguments();
 std::unique_ptr<ArgumentReader> TextArguments();
 // CallBody::kParameters, up to and without what closes the call. `form` and
 // `schema`, the tool's parameters or null, must outlive it. A value is a string
-// where the schema says so; where it does not, and the text is JSON, it is
-// that.
+// where the schema, in whatever way, says so; where it may be something else,
+// too, it is that if the text is JSON, or Python, of one of its types.
 std::unique_ptr<ArgumentReader> ParameterArguments(
     const CallForm* form, const nlohmann::ordered_json* schema);
 // key=value, .. up to and with the closing parenthesis.
 std::unique_ptr<ArgumentReader> PythonArguments();
+// All of `text` as a value of Python, without space around it, in JSON; empty:
+// it is none.
+std::string PythonJson(absl::string_view text);
 // CallBody::kBraces; its `{` comes first. `quote` must outlive it.
 std::unique_ptr<ArgumentReader> BraceArguments(absl::string_view quote);
 

@@ -8,13 +8,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
+#include "text/answer/plain_text.h"
 #include "text/grammar/json_schema.h"
+#include "text/grammar/pattern.h"
+#include "text/grammar/rule_properties.h"
+#include "text/grammar/string_language.h"
 #include "text/grammar/token_trie.h"
-#include "text/printable.h"
-#include "text/utf8.h"
 
 namespace weft::answer {
 namespace {
+
+// The type of what stands among tools and is none (OrText).
+constexpr char kText[] = "text";
 
 using grammar::Choice;
 using grammar::Class;
@@ -68,39 +73,171 @@ class Builder {
   absl::StatusOr<Syntax> Run(const json& tools,
                              const std::string& reasoning_close) {
     std::vector<Term> calls;
+    std::vector<std::string> names;
+    must_call_ = std::none_of(tools.begin(), tools.end(), IsText);
     for (const json& tool : tools) {
+      if (IsText(tool)) continue;
       WEFT_ASSIGN_OR_RETURN(Term call, Call(tool["function"]));
       calls.push_back(std::move(call));
+      names.push_back(tool["function"]["name"]);
     }
-    std::vector<Term> parts;
-    if (!reasoning_close.empty()) {
-      parts.push_back(Until(reasoning_close));
-      parts.push_back(Line());
+    const Term call = Rule("call", Choice(std::move(calls)));
+    Term root;
+    if (must_call_) {
+      const Term reasoning = reasoning_close.empty()
+                                 ? Sequence({})
+                                 : Sequence({Until(reasoning_close), Line()});
+      root = Sequence({reasoning, Calls(call, true)});
+    } else if (form_.body == CallBody::kHarmony) {
+      WEFT_ASSIGN_OR_RETURN(root, Messages(call));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(root, TextAndCalls(call, names, reasoning_close));
     }
-    const bool json_body = form_.body == CallBody::kJson;
-    const bool bracketed = json_body || form_.body == CallBody::kPython;
-    // The inner marker alone tells a call without markers.
-    const bool section = !form_.section_open.empty() &&
-                         !form_.call_open.empty() &&
-                         form_.body != CallBody::kHarmony;
-    if (section) parts.push_back(Around(form_.section_open, true));
-    if (bracketed) parts.push_back(Around(form_.call_open, true));
-    if (bracketed && form_.list) parts.push_back(Literal("["));
-    parts.push_back(Choice(std::move(calls)));
-    if (bracketed && form_.list) parts.push_back(Literal("]"));
-    if (bracketed) parts.push_back(Around(form_.call_close, false));
-    if (section) parts.push_back(Around(form_.section_close, false));
-    syntax_.rules.push_back({"root", Sequence(std::move(parts))});
+    syntax_.rules.push_back({"root", std::move(root)});
+    // Ways that a form does not have.
+    if (!grammar::LeaveOutImpossible(&syntax_)) {
+      return absl::InternalError("a form that allows nothing");
+    }
     return std::move(syntax_);
   }
 
+  static bool IsText(const json& tool) {
+    const auto type = tool.find("type");
+    return type != tool.end() && *type == kText;
+  }
+
  private:
+  Term Rule(const std::string& name, Term term) {
+    syntax_.rules.push_back({name, std::move(term)});
+    return Reference(name);
+  }
+
+  // Calls with what opens and closes them: one, or as many as come. The inner
+  // marker alone tells a call without markers.
+  Term Calls(const Term& call, bool with_section) const {
+    const bool bracketed =
+        form_.body == CallBody::kJson || form_.body == CallBody::kPython;
+    const bool section = with_section && !form_.section_open.empty() &&
+                         !form_.call_open.empty() &&
+                         form_.body != CallBody::kHarmony;
+    Term inside = call;
+    if (bracketed) {
+      if (form_.list) {
+        inside = Sequence(
+            {Literal("["), Several(call, Literal(", ")), Literal("]")});
+      }
+      inside = Sequence({Around(form_.call_open, true), std::move(inside),
+                         Around(form_.call_close, false)});
+    }
+    if (!section) return inside;
+    return Sequence({Around(form_.section_open, true), Several(inside, Line()),
+                     Around(form_.section_close, false)});
+  }
+
+  Term Several(const Term& part, Term between) const {
+    if (must_call_) return part;
+    return Sequence({part, Repeat(Sequence({std::move(between), part}), 0)});
+  }
+
+  // ---- text in which there may be calls
+
+  // Text, and markers that are no calls'.
+  absl::StatusOr<Term> Text(const std::vector<std::string>& names,
+                            TextPlace place) const {
+    WEFT_ASSIGN_OR_RETURN(const grammar::StringLanguage first,
+                          PlainText(form_, names, place));
+    WEFT_ASSIGN_OR_RETURN(const grammar::StringLanguage more,
+                          PlainText(form_, names, TextPlace::kElsewhere));
+    std::vector<Term> markers;
+    for (const ReasoningForm& form : ReasoningForms()) {
+      for (const std::string& marker :
+           {form.open, form.close, form.content_open, form.content_close}) {
+        if (IsControl(marker)) markers.push_back(Marker(marker));
+      }
+    }
+    if (!form_.content_name.empty()) {
+      markers.push_back(Marker(
+          absl::StrCat(form_.call_open, form_.content_name, form_.name_close)));
+    }
+    return Sequence(
+        {first.Texts(),
+         Repeat(Sequence({Choice(std::move(markers)), more.Texts()}), 0)});
+  }
+
+  absl::StatusOr<Term> TextAndCalls(const Term& call,
+                                    const std::vector<std::string>& names,
+                                    const std::string& reasoning_close) {
+    WEFT_ASSIGN_OR_RETURN(Term begin, Text(names, TextPlace::kBegin));
+    WEFT_ASSIGN_OR_RETURN(Term text, Text(names, TextPlace::kBehindCall));
+    text = Rule("text", std::move(text));
+    std::vector<Term> marked = {Calls(call, true)};
+    Term bare = Choice({});
+    if (form_.call_open.empty()) {
+      // Only where the answer begins, or behind a marker.
+      marked = {Choice({})};
+      bare = Calls(call, false);
+      if (!form_.section_open.empty()) {
+        marked = {Sequence({Around(form_.section_open, true), bare,
+                            Around(form_.section_close, false)})};
+      }
+    } else if (!form_.section_open.empty()) {
+      marked.push_back(Calls(call, false));
+    }
+    const Term more = Repeat(Sequence({Choice(std::move(marked)), text}), 0);
+    const Term body =
+        Rule("body", Choice({Sequence({std::move(begin), more}),
+                             Sequence({Spaces(), bare, text, more})}));
+    if (!reasoning_close.empty()) return Reasoned(reasoning_close, body);
+    std::vector<Term> ways = {body};
+    for (const ReasoningForm& form : ReasoningForms()) {
+      // The first is looked for by every reader.
+      if (&form != &ReasoningForms().front() && !IsControl(form.open)) continue;
+      ways.push_back(
+          Sequence({Spaces(), Marker(form.open), Reasoned(form.close, body)}));
+    }
+    return Choice(std::move(ways));
+  }
+
+  // Reasoning up to its end, or without one.
+  Term Reasoned(const std::string& close, const Term& body) const {
+    return Choice({grammar::StringLanguage::Without(close).Texts(),
+                   Sequence({Until(close), body})});
+  }
+
+  static Term Spaces() {
+    return Repeat(Class({{'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}, {' ', ' '}}),
+                  0);
+  }
+
+  // Messages of gpt-oss; the prompt has begun the first.
+  absl::StatusOr<Term> Messages(const Term& call) const {
+    std::vector<std::string> markers = {"<|start|>",   "<|end|>",
+                                        "<|call|>",    "<|return|>",
+                                        "<|message|>", form_.call_open};
+    WEFT_ASSIGN_OR_RETURN(const grammar::StringLanguage plain,
+                          TextWithout(markers));
+    markers.push_back("to=");  // the recipient's
+    WEFT_ASSIGN_OR_RETURN(const grammar::StringLanguage header,
+                          TextWithout(markers));
+    const Term message = Sequence({Marker(form_.call_open), header.Texts(),
+                                   Marker(form_.name_close), plain.Texts()});
+    const Term either = Choice({message, call});
+    const Term next =
+        Sequence({Choice({Marker("<|end|>"), Marker(form_.call_close)}),
+                  Marker(form_.section_open), header.Texts(), either});
+    return Sequence({Choice({either, header.Texts()}), Repeat(next, 0)});
+  }
+
   // Markers may stand in lines of their own.
   static Term Line() { return Optional(Literal("\n")); }
   Term Around(const std::string& marker, bool opens) const {
     if (marker.empty()) return Sequence({});
     return opens ? Sequence({Marker(marker), Line()})
                  : Sequence({Line(), Marker(marker)});
+  }
+
+  bool IsControl(const std::string& marker) const {
+    return Marker(marker).bytes != marker;
   }
 
   // Markers, and what stands between them: control tokens are meant as such.
@@ -122,9 +259,11 @@ class Builder {
     return Literal(bytes);
   }
 
-  absl::StatusOr<Term> Schema(const json& schema) {
+  absl::StatusOr<Term> Schema(const json& schema,
+                              const grammar::MemberForm* members = nullptr) {
     grammar::SchemaOptions options;
-    options.strict = strict_;
+    options.strict = tool_is_strict_;
+    options.members = members;
     WEFT_ASSIGN_OR_RETURN(Syntax part,
                           grammar::FromJsonSchema(schema, options));
     syntax_.dropped.insert(syntax_.dropped.end(), part.dropped.begin(),
@@ -137,60 +276,18 @@ class Builder {
     return Reference(prefix + "root");
   }
 
-  // Any text up to and with the first `marker`: Knuth, Morris and Pratt's
-  // automaton, a rule for each state.
-  Term Until(const std::string& marker) {
-    const Term close = Marker(marker);
-    if (close.bytes != marker) {
-      // No text can be taken for a token.
-      return Sequence({Repeat(Class({}, /*negated=*/true), 0), close});
-    }
-    std::vector<uint32_t> signs;
-    for (size_t at = 0; at < marker.size();) {
-      const Utf8Unit unit = Utf8UnitAt(marker, at);
-      signs.push_back(
-          CodePointOf(absl::string_view(marker).substr(at, unit.bytes)));
-      at += unit.bytes;
-    }
-    std::vector<grammar::CodePoints> known;
-    for (const uint32_t sign : signs) {
-      if (std::none_of(known.begin(), known.end(), [&](const auto& range) {
-            return range.first == sign;
-          })) {
-        known.push_back({sign, sign});
-      }
-    }
-    const std::string prefix = absl::StrCat("until", parts_++, "-");
-    for (size_t state = 0; state < signs.size(); ++state) {
-      // First the one that leads on.
-      std::stable_partition(known.begin(), known.end(), [&](const auto& range) {
-        return range.first == signs[state];
-      });
-      std::vector<Term> ways;
-      for (const grammar::CodePoints& range : known) {
-        std::vector<uint32_t> seen(signs.begin(), signs.begin() + state);
-        seen.push_back(range.first);
-        size_t next = seen.size();
-        while (next > 0 &&
-               !std::equal(seen.end() - next, seen.end(), signs.begin())) {
-          --next;
-        }
-        std::vector<Term> way = {Class({range})};
-        if (next < signs.size()) {
-          way.push_back(Reference(absl::StrCat(prefix, next)));
-        }
-        ways.push_back(Sequence(std::move(way)));
-      }
-      ways.push_back(Sequence({Class(known, /*negated=*/true),
-                               Reference(absl::StrCat(prefix, 0))}));
-      syntax_.rules.push_back(
-          {absl::StrCat(prefix, state), Choice(std::move(ways))});
-    }
-    return Reference(absl::StrCat(prefix, 0));
+  // Any text up to and with the first `marker`.
+  Term Until(const std::string& marker) const {
+    return Sequence(
+        {grammar::StringLanguage::Before(marker).Texts(), Marker(marker)});
   }
 
   absl::StatusOr<Term> Call(const json& function) {
     const std::string name = function["name"].get<std::string>();
+    const auto strict = function.find("strict");
+    tool_is_strict_ = strict != function.end() && strict->is_boolean()
+                          ? strict->get<bool>()
+                          : strict_ && must_call_;
     switch (form_.body) {
       case CallBody::kJson:
         return JsonCall(name, function);
@@ -237,152 +334,135 @@ class Builder {
   }
 
   Term Name(const std::string& name) const {
-    std::string text = form_.call_open;
-    if (!form_.id_close.empty()) absl::StrAppend(&text, "0", form_.id_close);
-    absl::StrAppend(&text, form_.name_prefix, name, form_.numbered ? ":0" : "",
-                    form_.name_close);
+    std::string end = form_.name_close;
     if (!form_.attributes_close.empty() &&
         !absl::EndsWith(form_.name_close, form_.attributes_close)) {
-      text += form_.attributes_close;
+      end += form_.attributes_close;
     }
-    return Marker(text);
+    const std::string begin = absl::StrCat(form_.name_prefix, name);
+    // A call that is not the only one has a number of its own.
+    const Term number =
+        must_call_ ? Literal("0") : Repeat(Class({{'0', '9'}}), 1, 9);
+    if (!form_.id_close.empty()) {
+      return Sequence({Marker(form_.call_open), number,
+                       Marker(absl::StrCat(form_.id_close, begin, end))});
+    }
+    const std::string whole = absl::StrCat(form_.call_open, begin);
+    if (!form_.numbered) return Marker(whole + end);
+    return Sequence({Marker(whole + ":"), number, Marker(end)});
   }
 
-  // Parameters one by one, in the order of the schema.
+  // Arguments one by one.
   absl::StatusOr<Term> Members(const json& function, Term open,
                                const std::string& close) {
-    json parameters = ParametersOf(function);
-    MoveReferences("/$defs/parameters", &parameters);
-    const json none = json::object();
-    const auto found = parameters.find("properties");
-    const json& properties =
-        found != parameters.end() && found->is_object() ? *found : none;
-    std::vector<std::pair<Term, bool>> members;  // and whether it must be
-    const auto required = parameters.find("required");
-    for (const auto& [key, schema] : properties.items()) {
-      WEFT_ASSIGN_OR_RETURN(Term member, Member(key, schema, parameters));
-      members.emplace_back(
-          std::move(member),
-          required != parameters.end() && required->is_array() &&
-              std::find(required->begin(), required->end(), key) !=
-                  required->end());
-    }
+    WEFT_ASSIGN_OR_RETURN(const grammar::MemberForm members, Written());
+    WEFT_ASSIGN_OR_RETURN(Term arguments,
+                          Schema(ParametersOf(function), &members));
     const bool lines = form_.body == CallBody::kParameters;
-    std::vector<Term> parts = {std::move(open)};
-    if (lines) parts.push_back(Line());
-    parts.push_back(lines ? Row(std::move(members))
-                          : Listed(std::move(members)));
-    if (lines) parts.push_back(Line());
-    parts.push_back(Marker(close));
-    return Sequence(std::move(parts));
-  }
-
-  static Term Row(std::vector<std::pair<Term, bool>> members) {
-    std::vector<Term> parts;
-    for (auto& [member, must] : members) {
-      Term whole = Sequence({std::move(member), Line()});
-      parts.push_back(must ? std::move(whole) : Optional(std::move(whole)));
-    }
-    return Sequence(std::move(parts));
-  }
-
-  // With commas between those that are there: one rule for what may follow
-  // nothing, one for what follows something.
-  Term Listed(std::vector<std::pair<Term, bool>> members) {
-    const char* const comma = form_.body == CallBody::kPython ? ", " : ",";
-    const std::string prefix = absl::StrCat("list", parts_++, "-");
-    for (const bool first : {true, false}) {
-      const auto rule = [&](bool is_first, size_t i) {
-        return absl::StrCat(prefix, is_first ? "first" : "next", i);
-      };
-      for (size_t i = 0; i <= members.size(); ++i) {
-        if (i == members.size()) {
-          syntax_.rules.push_back({rule(first, i), Sequence({})});
-          continue;
-        }
-        std::vector<Term> ways = {
-            Sequence({first ? Sequence({}) : Literal(comma), members[i].first,
-                      Reference(rule(false, i + 1))})};
-        if (!members[i].second) ways.push_back(Reference(rule(first, i + 1)));
-        syntax_.rules.push_back({rule(first, i), Choice(std::move(ways))});
-      }
-    }
-    return Reference(prefix + "first0");
-  }
-
-  // As the reader has it (parameters.cc).
-  static bool IsText(const json& schema) {
-    const auto is_string = [](const json& value) { return value.is_string(); };
-    if (const auto type = schema.find("type"); type != schema.end()) {
-      return *type == "string";
-    }
-    if (const auto names = schema.find("enum");
-        names != schema.end() && names->is_array() && !names->empty()) {
-      return std::all_of(names->begin(), names->end(), is_string);
-    }
-    const auto value = schema.find("const");
-    return value != schema.end() && value->is_string();
-  }
-
-  absl::StatusOr<Term> Member(const std::string& key, const json& schema,
-                              const json& parameters) {
-    const bool text = schema.is_object() && IsText(schema);
-    json whole = {{"$ref", absl::StrCat("#/$defs/parameters/properties/",
-                                        PointerKey(key))},
-                  {"$defs", {{"parameters", parameters}}}};
-    if (form_.body == CallBody::kPython) {
-      WEFT_ASSIGN_OR_RETURN(Term value, Schema(whole));
-      return Sequence({Literal(key + "="), std::move(value)});
-    }
-    if (form_.body == CallBody::kBraces) {
-      if (text) {
-        return Sequence({Marker(absl::StrCat(key, ":", form_.quote)),
-                         Text(schema, form_.quote)});
-      }
-      WEFT_ASSIGN_OR_RETURN(Term value, Schema(whole));
-      return Sequence({Literal(key + ":"), std::move(value)});
-    }
-    std::string open = absl::StrCat(form_.parameter_open, key, form_.key_close);
-    if (!form_.attributes_close.empty()) {
-      absl::StrAppend(&open, form_.written_attributes[text ? 0 : 1],
-                      form_.attributes_close);
-    }
-    const std::string close =
-        absl::StrReplaceAll(form_.value_close, {{"\1", key}});
-    const char* const line = form_.value_lines ? "\n" : "";
-    Term opening = Sequence({Marker(open),
-                             form_.value_open.empty() ? Sequence({}) : Line(),
-                             Marker(form_.value_open + line)});
-    if (text) {
-      return Sequence({std::move(opening), Text(schema, line + close)});
-    }
-    WEFT_ASSIGN_OR_RETURN(Term value, Schema(whole));
+    const Term line = lines ? Line() : Sequence({});
     return Sequence(
-        {std::move(opening), std::move(value), Marker(line + close)});
+        {std::move(open), line, std::move(arguments), line, Marker(close)});
   }
 
-  // A string as it is, and what closes it.
-  Term Text(const json& schema, const std::string& close) {
-    std::vector<Term> values;
-    if (const auto found = schema.find("enum");
-        found != schema.end() && found->is_array()) {
-      for (const json& value : *found) {
-        if (value.is_string()) {
-          values.push_back(Literal(value.get<std::string>()));
-        }
+  // How one is written, so that its reader (argument_reader.h) has the same.
+  absl::StatusOr<grammar::MemberForm> Written() const {
+    switch (form_.body) {
+      case CallBody::kPython:
+        return PythonMembers();
+      case CallBody::kBraces:
+        return BraceMembers();
+      default:
+        return MarkedMembers();
+    }
+  }
+
+  static absl::StatusOr<grammar::MemberForm> PythonMembers() {
+    grammar::Budget budget;
+    grammar::MemberForm made;
+    made.between = Literal(", ");
+    WEFT_ASSIGN_OR_RETURN(
+        made.listed_names,
+        grammar::ParsePattern("^[0-9A-Z_a-z\\u{80}-\\u{10FFFF}]"
+                              "[0-9A-Z_a-z.\\u{80}-\\u{10FFFF}-]*$",
+                              &budget));
+    made.other_names = made.listed_names;
+    made.slash_escapes = false;  // Python has none
+    made.member = [](const std::string* name, const Term& names, Term value,
+                     bool) {
+      return Sequence({name == nullptr ? names : Literal(*name), Literal("="),
+                       std::move(value)});
+    };
+    return made;
+  }
+
+  absl::StatusOr<grammar::MemberForm> BraceMembers() const {
+    grammar::Budget budget;
+    grammar::MemberForm made;
+    made.between = Literal(",");
+    made.listed_names = grammar::StringLanguage::All();
+    WEFT_ASSIGN_OR_RETURN(
+        const grammar::StringLanguage bare,
+        grammar::ParsePattern("^[^\\s:{}\\[\\],\"<]+$", &budget));
+    made.other_names = bare;
+    made.texts = grammar::StringLanguage::Before(form_.quote);
+    made.tells_texts = true;
+    made.member = [this, bare](const std::string* name, const Term& names,
+                               Term value, bool is_text) {
+      const std::string quote = is_text ? form_.quote : "";
+      const Term key = name == nullptr   ? names
+                       : bare.Has(*name) ? Literal(*name)
+                                         : Literal(json(*name).dump());
+      return Sequence(
+          {key, Marker(":" + quote), std::move(value), Marker(quote)});
+    };
+    return made;
+  }
+
+  absl::StatusOr<grammar::MemberForm> MarkedMembers() const {
+    grammar::Budget budget;
+    grammar::MemberForm made;
+    made.between = Line();
+    // White space around names belongs to the markers.
+    WEFT_ASSIGN_OR_RETURN(
+        made.listed_names,
+        grammar::ParsePattern(
+            "^[^\\x00-\\x20](?:[^\\x00-\\x1f]*[^\\x00-\\x20])?$", &budget));
+    WEFT_ASSIGN_OR_RETURN(
+        made.listed_names,
+        made.listed_names.And(grammar::StringLanguage::Before(form_.key_close),
+                              &budget));
+    const size_t key = form_.value_close.find('\1');
+    if (key == std::string::npos) made.other_names = made.listed_names;
+    made.texts =
+        grammar::StringLanguage::Before(form_.value_close.substr(0, key));
+    made.tells_texts = !form_.attributes_close.empty();
+    made.member = [this](const std::string* name, const Term& names, Term value,
+                         bool is_text) {
+      std::string behind = form_.key_close;
+      if (!form_.attributes_close.empty()) {
+        absl::StrAppend(&behind, form_.written_attributes[is_text ? 0 : 1],
+                        form_.attributes_close);
       }
-    }
-    if (const auto found = schema.find("const");
-        found != schema.end() && found->is_string()) {
-      values = {Literal(found->get<std::string>())};
-    }
-    if (values.empty()) return Until(close);
-    return Sequence({Choice(std::move(values)), Marker(close)});
+      const std::string close = absl::StrReplaceAll(
+          form_.value_close, {{"\1", name == nullptr ? "" : *name}});
+      const char* const line = form_.value_lines ? "\n" : "";
+      return Sequence(
+          {name == nullptr
+               ? Sequence({Marker(form_.parameter_open), names, Marker(behind)})
+               : Marker(absl::StrCat(form_.parameter_open, *name, behind)),
+           form_.value_open.empty() ? Sequence({}) : Line(),
+           Marker(form_.value_open + line), std::move(value),
+           Marker(line + close)});
+    };
+    return made;
   }
 
   const CallForm& form_;
   const std::vector<std::string>& control_;
   const bool strict_;
+  // An answer is one call, and nothing else.
+  bool must_call_ = true;
+  bool tool_is_strict_ = true;  // the one that is read
   Syntax syntax_;
   int parts_ = 0;
 };
@@ -394,6 +474,19 @@ absl::StatusOr<Syntax> CallGrammar(const CallForm& form, const json& tools,
                                    const std::vector<std::string>& control,
                                    bool strict) {
   return Builder(form, control, strict).Run(tools, reasoning_close);
+}
+
+bool AnyStrict(const json& tools) {
+  return std::any_of(tools.begin(), tools.end(), [](const json& tool) {
+    const auto function = tool.find("function");
+    return function != tool.end() && function->is_object() &&
+           function->value("strict", json()) == true;
+  });
+}
+
+json OrText(json tools) {
+  tools.push_back({{"type", kText}, {"function", json::object()}});
+  return tools;
 }
 
 }  // namespace weft::answer

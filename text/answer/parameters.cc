@@ -1,11 +1,14 @@
 // Arguments as keys and values between markers.
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "text/answer/argument_reader.h"
 #include "text/answer/markers.h"
+#include "text/grammar/member_types.h"
+#include "text/grammar/schema_goals.h"
 
 namespace weft::answer {
 namespace {
@@ -14,58 +17,43 @@ using json = nlohmann::ordered_json;
 
 constexpr size_t kMostKeyBytes = 1024;
 
-enum class Type { kString, kOther, kUnknown };
+enum class Type {
+  kString,
+  kStringOrNull,  // a string, but for what stands for null
+  kOther,
+  kMixed,
+};
 
-bool IsString(const json& value) { return value == "string"; }
-
-// What a schema says of one value.
-Type TypeOf(const json* schema, const std::string& key) {
-  if (schema == nullptr || !schema->is_object()) return Type::kUnknown;
-  const auto properties = schema->find("properties");
-  if (properties == schema->end() || !properties->is_object()) {
-    return Type::kUnknown;
-  }
-  const auto found = properties->find(key);
-  if (found == properties->end() || !found->is_object()) return Type::kUnknown;
-  if (const auto type = found->find("type"); type != found->end()) {
-    if (IsString(*type)) return Type::kString;
-    if (type->is_string()) return Type::kOther;
-    if (type->is_array() && !type->empty()) {
-      if (std::all_of(type->begin(), type->end(), IsString)) {
-        return Type::kString;
-      }
-      if (std::none_of(type->begin(), type->end(), IsString)) {
-        return Type::kOther;
-      }
-    }
-    return Type::kUnknown;
-  }
-  if (const auto names = found->find("enum");
-      names != found->end() && names->is_array() && !names->empty() &&
-      std::all_of(names->begin(), names->end(),
-                  [](const json& name) { return name.is_string(); })) {
-    return Type::kString;
-  }
-  if (const auto value = found->find("const"); value != found->end()) {
-    return value->is_string() ? Type::kString : Type::kOther;
-  }
-  return Type::kUnknown;
+Type TypeOf(uint8_t types) {
+  using grammar::kNullType;
+  using grammar::kStringType;
+  if (types == kStringType) return Type::kString;
+  if (types == (kStringType | kNullType)) return Type::kStringOrNull;
+  return (types & kStringType) == 0 ? Type::kOther : Type::kMixed;
 }
 
-// A value that is no string, as JSON; what is none becomes a string.
-std::string ValueJson(absl::string_view text) {
+bool IsNull(absl::string_view text) { return text == "null" || text == "None"; }
+
+// A value in JSON, or of Python; empty: it is neither. What may be a text is
+// none for the numbers and strings of Python: +49 and 1_000 are texts then.
+std::string ValueJson(absl::string_view text, bool may_be_text) {
   const absl::string_view value = absl::StripAsciiWhitespace(text);
   if (IsJson(value)) return std::string(value);
-  if (value == "True") return "true";
-  if (value == "False") return "false";
-  if (value == "None") return "null";
-  return absl::StrCat("\"", JsonEscaped(text), "\"");
+  std::string python = PythonJson(value);
+  const bool structured = absl::StartsWith(value, "{") ||
+                          absl::StartsWith(value, "[") ||
+                          absl::StartsWith(value, "(");
+  const bool word = python == "true" || python == "false" || python == "null";
+  if (absl::StartsWith(python, "\"") || (may_be_text && !structured && !word)) {
+    python.clear();
+  }
+  return python;
 }
 
 class Parameters : public ArgumentReader {
  public:
   Parameters(const CallForm* form, const json* schema)
-      : form_(form), schema_(schema) {}
+      : form_(form), types_(schema) {}
 
   Scan Read(absl::string_view text, bool at_end, size_t* used,
             std::string* json) override {
@@ -118,7 +106,7 @@ class Parameters : public ArgumentReader {
     const std::string key(
         absl::StripAsciiWhitespace(rest.substr(end, key_end - end)));
     end = key_end + form_->key_close.size();
-    type_ = TypeOf(schema_, key);
+    type_ = TypeOf(types_.Of(key));
     if (!form_->attributes_close.empty()) {
       const size_t close = rest.find(form_->attributes_close, end);
       if (close == absl::string_view::npos) {
@@ -147,6 +135,7 @@ class Parameters : public ArgumentReader {
     close_ = absl::StrReplaceAll(form_->value_close, {{"\1", key}});
     absl::StrAppend(json, any_ ? ", " : "{", "\"", JsonEscaped(key),
                     "\": ", type_ == Type::kString ? "\"" : "");
+    key_ = key;
     any_ = true;
     in_value_ = true;
     *used = at + end;
@@ -181,6 +170,17 @@ class Parameters : public ArgumentReader {
     const bool break_before_close =
         form_->value_lines && size > 0 && text[size - 1] == '\n';
     const size_t told = break_before_close ? size - 1 : size;
+    if (type_ == Type::kStringOrNull) {
+      const absl::string_view word =
+          absl::StripAsciiWhitespace(text.substr(0, told));
+      if (!done && word.size() <= 4 &&
+          (absl::StartsWith("null", word) || absl::StartsWith("None", word))) {
+        searched_ = size;
+        return Step::kMore;
+      }
+      type_ = done && IsNull(word) ? Type::kOther : Type::kString;
+      if (type_ == Type::kString) absl::StrAppend(json, "\"");
+    }
     if (type_ == Type::kString) {
       absl::StrAppend(json, JsonEscaped(text.substr(0, told)));
       *used = told;
@@ -190,7 +190,7 @@ class Parameters : public ArgumentReader {
     } else {
       searched_ = size;
       if (!done) return Step::kMore;
-      absl::StrAppend(json, ValueJson(text.substr(0, told)));
+      absl::StrAppend(json, Decided(text.substr(0, told)));
     }
     *used = size + close_.size();
     searched_ = 0;
@@ -198,10 +198,26 @@ class Parameters : public ArgumentReader {
     return Step::kGoOn;
   }
 
+  // What a value is that has come as a whole.
+  std::string Decided(absl::string_view text) {
+    std::string quoted = absl::StrCat("\"", JsonEscaped(text), "\"");
+    std::string value = ValueJson(text, type_ == Type::kMixed);
+    if (value.empty()) return quoted;
+    if (type_ == Type::kOther) return value;
+    // A text that is also something else: what the schema allows.
+    const json read = json::parse(value, nullptr, false);
+    if (read.is_discarded() || types_.Allows(key_, read)) return value;
+    const json string = json::parse(quoted, nullptr, false);
+    const bool is_string = (types_.Of(key_) & grammar::TypeOf(read)) == 0 ||
+                           types_.Allows(key_, string);
+    return is_string ? quoted : value;
+  }
+
   const CallForm* const form_;
-  const json* const schema_;
+  grammar::MemberTypes types_;
   bool any_ = false, in_value_ = false;
-  Type type_ = Type::kUnknown;
+  Type type_ = Type::kOther;
+  std::string key_;
   std::string close_;    // of this value
   size_t searched_ = 0;  // of the value's text, in vain
 };

@@ -12,10 +12,11 @@ std::string Date() {
          "(?:[02468][048]|[13579][26])00)-02-29)";
 }
 
-std::string Time() {
-  return "(?:(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?"
-         "(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)|"
-         "23:59:60(?:\\.\\d{1,9})?(?:[Zz]|[+-]00:00))";
+std::string Time(const std::string& z) {
+  return absl::StrCat(
+      "(?:(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:", z,
+      "|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)|23:59:60(?:\\.\\d{1,9})?(?:", z,
+      "|[+-]00:00))");
 }
 
 std::string Duration() {
@@ -110,18 +111,18 @@ std::string UriTemplate() {
   const std::string name =
       "(?:\\w|%[0-9A-Fa-f]{2})(?:\\.?(?:\\w|%[0-9A-Fa-f]{2}))*"
       "(?::[1-9]\\d{0,3}|\\*)?";
-  return absl::StrCat(
-      "(?:[!#$&'()*+,./0-9:;=?@A-Z_a-z~\\[\\]", kUnicode,
-      "-]|%[0-9A-Fa-f]{2}|\\{[+#./;?&]?", name,
-      "(?:,", name, ")*\\})*");
+  return absl::StrCat("(?:[!#$&'()*+,./0-9:;=?@A-Z_a-z~\\[\\]", kUnicode,
+                      "-]|%[0-9A-Fa-f]{2}|\\{[+#./;?&]?", name, "(?:,", name,
+                      ")*\\})*");
 }
 
 constexpr char kPointer[] = "(?:/(?:[^/~]|~[01])*)*";
 
-std::string Inside(absl::string_view name) {
+std::string Inside(absl::string_view name, bool usual) {
+  const std::string t = usual ? "T" : "[Tt]", z = usual ? "Z" : "[Zz]";
   if (name == "date") return Date();
-  if (name == "time") return Time();
-  if (name == "date-time") return absl::StrCat(Date(), "[Tt]", Time());
+  if (name == "time") return Time(z);
+  if (name == "date-time") return absl::StrCat(Date(), t, Time(z));
   if (name == "duration") return Duration();
   if (name == "uuid") {
     return "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
@@ -148,8 +149,8 @@ std::string Inside(absl::string_view name) {
 
 }  // namespace
 
-std::string FormatPattern(absl::string_view name) {
-  const std::string inside = Inside(name);
+std::string FormatPattern(absl::string_view name, bool usual) {
+  const std::string inside = Inside(name, usual);
   return inside.empty() ? "" : absl::StrCat("^(?:", inside, ")$");
 }
 

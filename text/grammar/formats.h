@@ -17,8 +17,9 @@
 
 namespace weft::grammar {
 
-// For pattern.h; empty where the format is not known.
-std::string FormatPattern(absl::string_view name);
+// For pattern.h; empty where the format is not known. `usual`: only as all
+// readers take it, though more is valid: T and Z of a time in capitals.
+std::string FormatPattern(absl::string_view name, bool usual = false);
 
 // What could be used instead, for messages.
 inline constexpr char kFormats[] =

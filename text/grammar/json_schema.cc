@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "text/grammar/formats.h"
 #include "text/grammar/json_terms.h"
+#include "text/grammar/member_types.h"
 #include "text/grammar/pattern.h"
 #include "text/grammar/rule_properties.h"
 #include "text/grammar/schema_goals.h"
@@ -70,17 +71,20 @@ class Converter {
  public:
   Converter(const Json& schema, const SchemaOptions& options)
       : open_(options.open),
+        form_(options.members),
         goals_(schema, options.open, options.strict),
         values_(&goals_, &budget_) {}
 
   absl::StatusOr<Syntax> Run() {
     WEFT_RETURN_IF_ERROR(goals_.status());
-    syntax_.rules = CommonRules(open_);
-    const std::string first = RuleFor({goals_.Root()});
+    syntax_.rules =
+        CommonRules(open_, form_ == nullptr || form_->slash_escapes);
+    const std::string first =
+        form_ == nullptr ? RuleFor({goals_.Root()}) : NewRule(RootMembers());
     while (!waiting_.empty() && goals_.status().ok()) {
-      const auto [goals, rule] = std::move(waiting_.back());
+      const auto [what, rule] = std::move(waiting_.back());
       waiting_.pop_back();
-      Term term = OfGoals(goals);
+      Term term = OfGoals(what.first, what.second);
       syntax_.rules.push_back({rule, std::move(term)});
     }
     syntax_.rules.push_back({"root", Reference(first)});
@@ -116,23 +120,25 @@ class Converter {
     }
   }
 
-  std::string RuleFor(const Goals& goals) {
-    if (goals.empty()) return kValueRule;
-    const auto [it, is_new] =
-        rules_.try_emplace(goals, absl::StrCat("value-", rules_.size()));
-    if (is_new) waiting_.emplace_back(goals, it->second);
+  // Of values of these types only.
+  std::string RuleFor(const Goals& goals, uint8_t types = kAllTypes) {
+    if (goals.empty() && types == kAllTypes) return kValueRule;
+    const auto [it, is_new] = rules_.try_emplace(
+        {goals, types}, absl::StrCat("value-", rules_.size()));
+    if (is_new) waiting_.emplace_back(it->first, it->second);
     return it->second;
   }
 
-  Term OfGoals(const Goals& goals) {
+  Term OfGoals(const Goals& goals, uint8_t types) {
     Term choice = Choice({});
-    for (const Alternative& way : goals_.Expand(goals)) {
+    for (Alternative& way : goals_.Expand(goals)) {
       CheckSize();
+      way.types &= types;
       AddWay(way, &choice);
       if (!goals_.status().ok()) return choice;
     }
     if (choice.parts.empty()) {
-      return Nothing(goals_.place(goals[0]),
+      return Nothing(goals.empty() ? "#" : goals_.place(goals[0]),
                      "allows nothing: what fits contradicts itself or can "
                      "never end");
     }
@@ -167,6 +173,10 @@ class Converter {
     if ((way.types & kNullType) != 0 && !excluded(nullptr)) {
       add(Literal("null"));
     }
+    CheckExcluded(way);
+  }
+
+  void CheckExcluded(const Alternative& way) {
     for (const Json& value : way.excluded) {
       if (value.is_structured() && (way.types & TypeOf(value)) != 0) {
         goals_.Drop(way.place,
@@ -363,8 +373,9 @@ class Converter {
   }
 
   // One item after others, or the first.
-  static Term Item(bool first, Term item) {
-    return first ? std::move(item) : Sequence({Comma(), std::move(item)});
+  static Term Item(bool first, Term item, Term between = Comma()) {
+    return first ? std::move(item)
+                 : Sequence({std::move(between), std::move(item)});
   }
 
   // A list of values that are all known, none twice: those that are left, or,
@@ -497,7 +508,18 @@ class Converter {
         {std::move(key), Space(), Literal(":"), Space(), std::move(value)});
   }
 
+  // What stands between members, and behind the last.
+  struct Row {
+    Term between, end;
+  };
+
   Term Object(const Alternative& way) {
+    return Sequence(
+        {Literal("{"), Space(), AllMembers(way, nullptr), Literal("}")});
+  }
+
+  // As JSON has them, or in a form of their own.
+  Term AllMembers(const Alternative& way, const MemberForm* form) {
     SchemaValues::Names names = values_.NamesOf(way);
     if (!names.impossible.empty()) {
       return Nothing(way.place, absl::StrCat("'", names.impossible,
@@ -505,15 +527,37 @@ class Converter {
     }
     std::vector<Term> members;
     std::vector<bool> needed;
+    const Row row = form == nullptr ? Row{Comma(), Space()}
+                                    : Row{form->between, Sequence({})};
     for (const std::string& name : names.declared) {
-      members.push_back(
-          Member(Literal(Text(name)),
-                 Reference(RuleFor(values_.ValueGoals(way, name)))));
-      needed.push_back(std::find(way.required.begin(), way.required.end(),
-                                 name) != way.required.end());
+      const bool must = std::find(way.required.begin(), way.required.end(),
+                                  name) != way.required.end();
+      const Goals goals = values_.ValueGoals(way, name);
+      if (form == nullptr) {
+        members.push_back(
+            Member(Literal(Text(name)), Reference(RuleFor(goals))));
+      } else if (form->listed_names.Has(name)) {
+        members.push_back(FormMember(&name, Sequence({}), goals));
+      } else {
+        // Nobody could read it.
+        if (must) NoSuchName(way.place, name);
+        continue;
+      }
+      needed.push_back(must);
     }
     Term more = Choice({});
     for (SchemaValues::FreeNames& free : names.free) {
+      if (form != nullptr) {
+        auto written = free.all ? form->other_names
+                                : free.names.And(form->other_names, &budget_);
+        if (!written.ok()) {
+          goals_.Fail(way.place, "the set of other names is too large");
+        } else if (!written->empty()) {
+          more.parts.push_back(
+              FormMember(nullptr, written->Texts(), free.goals));
+        }
+        continue;
+      }
       Term key =
           free.all ? Reference(kStringRule) : Quoted(free.names.JsonTexts());
       more.parts.push_back(
@@ -531,30 +575,31 @@ class Converter {
     Term inside = Choice({});
     if (counts || any_order || (open_ && has_more && declared > 0)) {
       inside = CountedMembers(way, std::move(members), needed, std::move(more),
-                              least, most, any_order);
+                              least, most, any_order, row);
     } else {
-      inside = Members(std::move(members), needed, std::move(more), has_more);
+      inside =
+          Members(std::move(members), needed, std::move(more), has_more, row);
     }
-    return Sequence({Literal("{"), Space(), std::move(inside), Literal("}")});
+    return inside;
   }
 
   // Members in order, those that are not needed perhaps left out, then more;
   // with commas between. Rules are shared, so that the size is linear: `after`
   // is what may follow something, `first` what may begin.
   Term Members(std::vector<Term> members, const std::vector<bool>& needed,
-               Term more, bool has_more) {
-    Term after = Space(), first = Sequence({});
+               Term more, bool has_more, const Row& row) {
+    Term after = row.end, first = Sequence({});
     if (has_more) {
       const std::string member = NewRule(std::move(more));
       after = Sequence(
-          {Repeat(Sequence({Comma(), Reference(member)}), 0), Space()});
+          {Repeat(Sequence({row.between, Reference(member)}), 0), row.end});
       first = Optional(Sequence({Reference(member), after}));
     }
     for (size_t i = members.size(); i-- > 0;) {
       const std::string member = NewRule(std::move(members[i]));
       const std::string tail = NewRule(std::move(after));
       Term begin = Sequence({Reference(member), Reference(tail)});
-      Term next = Sequence({Comma(), Reference(member), Reference(tail)});
+      Term next = Sequence({row.between, Reference(member), Reference(tail)});
       if (needed[i]) {
         first = std::move(begin);
         after = std::move(next);
@@ -571,7 +616,7 @@ class Converter {
   // known, one counts for the least number: a name that is there twice is one.
   Term CountedMembers(const Alternative& way, std::vector<Term> members,
                       const std::vector<bool>& needed, Term more, int64_t least,
-                      int64_t most, bool any_order) {
+                      int64_t most, bool any_order, const Row& row) {
     struct State {
       uint64_t at;      // which are written (any order), or may follow
       int64_t written;  // up to `most`, or 1
@@ -602,7 +647,8 @@ class Converter {
       goals_.Drop(way.place,
                   "minProperties and maxProperties beside so many properties "
                   "are not supported");
-      return Members(std::move(members), needed, std::move(more), has_more);
+      return Members(std::move(members), needed, std::move(more), has_more,
+                     row);
     }
     std::vector<std::string> rules;
     for (Term& member : members) rules.push_back(NewRule(std::move(member)));
@@ -620,8 +666,9 @@ class Converter {
         const State after = {next, std::min(at.written + 1, most_written),
                              std::min(at.known + (counted ? 1 : 0), least),
                              at.free || free};
-        choice.parts.push_back(Sequence(
-            {Item(at.written == 0, Reference(member)), by_state.To(after)}));
+        choice.parts.push_back(
+            Sequence({Item(at.written == 0, Reference(member), row.between),
+                      by_state.To(after)}));
       };
       bool may_end = at.known >= least;
       if (any_order) {
@@ -643,20 +690,152 @@ class Converter {
         take(more_rule, at.at, true);
       }
       if (may_end) {
-        choice.parts.push_back(at.written > 0 ? Space() : Sequence({}));
+        choice.parts.push_back(at.written > 0 ? row.end : Sequence({}));
       }
       syntax_.rules.push_back({by_state.Name(at), std::move(choice)});
     }
     return start;
   }
 
+  // ---- members that are no JSON
+
+  void NoSuchName(const std::string& place, const std::string& name) {
+    goals_.Drop(place, absl::StrCat("'", name,
+                                    "' is required, and cannot be a name as "
+                                    "this model writes its calls"));
+  }
+
+  Term RootMembers() {
+    ways_ = goals_.Expand({goals_.Root()});
+    Term choice = Choice({});
+    for (Alternative& way : ways_) {
+      way.types &= kObjectType;
+      if (way.types == 0 || !goals_.status().ok()) continue;
+      if (!way.values) {
+        choice.parts.push_back(AllMembers(way, form_));
+        CheckExcluded(way);
+        continue;
+      }
+      for (const Json& value : *way.values) {
+        if (values_.Fits(way, value)) {
+          choice.parts.push_back(KnownMembers(value));
+        }
+      }
+    }
+    if (choice.parts.empty()) return Nothing("#", "allows no object");
+    return choice;
+  }
+
+  // Of an object that is listed as a whole.
+  Term KnownMembers(const Json& object) {
+    std::vector<Term> parts;
+    for (const auto& entry : object.items()) {
+      const std::string& name = entry.key();
+      const Json& value = entry.value();
+      if (!form_->listed_names.Has(name)) {
+        return Nothing("#", "its names cannot be written in a call");
+      }
+      const uint8_t types = values_.MemberTypes(ways_, name);
+      StringLanguage texts;
+      if (value.is_string()) texts = StringLanguage::OneOf({value});
+      if (!parts.empty()) parts.push_back(form_->between);
+      parts.push_back(FormMember(&name, Sequence({}), std::move(texts), types,
+                                 TypeOf(value), "#",
+                                 [&](uint8_t) { return Constant(value); }));
+    }
+    return Sequence(std::move(parts));
+  }
+
+  Term FormMember(const std::string* name, const Term& names,
+                  const Goals& goals) {
+    const std::string place = goals.empty() ? "#" : goals_.place(goals[0]);
+    const uint8_t own = values_.TypesOf(goals);
+    // Who reads it does not know which way was gone.
+    uint8_t types = own;
+    if (name != nullptr) {
+      types = values_.MemberTypes(ways_, *name);
+    } else if (ways_.size() > 1) {
+      types = kAllTypes;
+    }
+    StringLanguage texts;
+    if (form_->texts && (own & kStringType) != 0) {
+      texts = values_.TextsOf(goals, place, "its text");
+    }
+    return FormMember(
+        name, names, std::move(texts), types, own, place,
+        [&](uint8_t others) { return Reference(RuleFor(goals, others)); });
+  }
+
+  // Those of `texts` that can stand between the form's markers and are read as
+  // strings where a value of any of `types` may stand; nothing if none can.
+  std::optional<Term> Unquoted(StringLanguage texts, uint8_t types,
+                               const std::string& place) {
+    static const auto* const kNone = new StringLanguage();
+    const StringLanguage& taken =
+        form_->tells_texts ? *kNone : TakenForOthers(types);
+    const bool any = texts.all();
+    if (any && any_text_.count(&taken) > 0) {
+      return Reference(any_text_.at(&taken));
+    }
+    const auto restrict = [&](absl::StatusOr<StringLanguage> made) {
+      if (made.ok()) {
+        texts = *std::move(made);
+        return;
+      }
+      goals_.Drop(place, absl::StrCat("its text between markers ",
+                                      made.status().message()));
+      texts = *form_->texts;
+    };
+    if (!texts.empty()) restrict(texts.And(*form_->texts, &budget_));
+    if (!texts.empty()) restrict(texts.ButNot(taken, &budget_));
+    if (texts.empty()) return std::nullopt;
+    if (!any) return texts.Texts();
+    // One rule for all that may be any text.
+    const std::string rule = NewRule(texts.Texts());
+    any_text_[&taken] = rule;
+    return Reference(rule);
+  }
+
+  // `texts`: the strings among its values. `types`: of which the reader takes
+  // it to be, `own`: of which it is; `json` makes values of such types.
+  template <typename OfTypes>
+  Term FormMember(const std::string* name, const Term& names,
+                  StringLanguage texts, uint8_t types, uint8_t own,
+                  const std::string& place, OfTypes json) {
+    Term choice = Choice({});
+    uint8_t others = kAllTypes;
+    if (form_->texts) {
+      // A string in quotes is one with quotes, unless it may be something else
+      // that is JSON.
+      const uint8_t plain =
+          form_->tells_texts ? kAllTypes : kStringType | kNullType;
+      if ((types & ~plain) == 0) others &= static_cast<uint8_t>(~kStringType);
+      if (auto text = Unquoted(std::move(texts), types, place)) {
+        choice.parts.push_back(
+            form_->member(name, names, *std::move(text), true));
+      }
+    }
+    if ((own & others) != 0) {
+      choice.parts.push_back(form_->member(name, names, json(others), false));
+    }
+    if (choice.parts.empty()) {
+      return Nothing(place, "no text of it can be written in a call");
+    }
+    return choice;
+  }
+
   const bool open_;
+  const MemberForm* const form_;   // of the root; null: it is JSON
+  std::vector<Alternative> ways_;  // of the root, if it has a form
+  // Rules of any text, by what is taken for something else.
+  std::map<const StringLanguage*, std::string> any_text_;
   Budget budget_;
   SchemaGoals goals_;
   SchemaValues values_;
   Syntax syntax_;
-  std::map<Goals, std::string> rules_;
-  std::vector<std::pair<Goals, std::string>> waiting_;
+  using Wanted = std::pair<Goals, uint8_t>;  // and of which types
+  std::map<Wanted, std::string> rules_;
+  std::vector<std::pair<Wanted, std::string>> waiting_;
   int parts_ = 0;
   std::string nothing_;
 };

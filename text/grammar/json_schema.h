@@ -31,6 +31,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "text/grammar/member_form.h"
 #include "text/grammar/syntax.h"
 
 namespace weft::grammar {
@@ -40,6 +41,10 @@ struct SchemaOptions {
   bool strict = true;
   // Whatever is valid is allowed, also what nobody means to ask for (above).
   bool open = false;
+  // Not null: the value is an object, of which only the members are written,
+  // in this form; what is in them is JSON. A schema that needs a name or a text
+  // that the form does not have is not kept there.
+  const MemberForm* members = nullptr;
 };
 
 // Errors read "JSON schema: <place>: <why>".

@@ -68,8 +68,12 @@ Term Quoted(Term inside) {
   return Sequence({Literal("\""), std::move(inside), Literal("\"")});
 }
 
-std::vector<Rule> CommonRules(bool open) {
+std::vector<Rule> CommonRules(bool open, bool slash_escapes) {
   std::vector<Rule> rules;
+  std::vector<CodePoints> escapes = {{'"', '"'}, {'\\', '\\'}, {'b', 'b'},
+                                     {'f', 'f'}, {'n', 'n'},   {'r', 'r'},
+                                     {'t', 't'}};
+  if (slash_escapes) escapes.push_back({'/', '/'});
   rules.push_back(
       {kSpaceRule,
        Optional(Choice(
@@ -79,15 +83,8 @@ std::vector<Rule> CommonRules(bool open) {
   rules.push_back(
       {kCharacterRule,
        Choice({Class({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}, /*negated=*/true),
-               Sequence({Literal("\\"), Choice({Class({{'"', '"'},
-                                                       {'\\', '\\'},
-                                                       {'/', '/'},
-                                                       {'b', 'b'},
-                                                       {'f', 'f'},
-                                                       {'n', 'n'},
-                                                       {'r', 'r'},
-                                                       {'t', 't'}}),
-                                                UnicodeEscape()})})})});
+               Sequence({Literal("\\"),
+                         Choice({Class(escapes), UnicodeEscape()})})})});
   rules.push_back({kStringRule, Quoted(Repeat(Reference(kCharacterRule), 0))});
   const auto most = [open](int64_t digits) {
     return open ? kOpenDigits : digits;

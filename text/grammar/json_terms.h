@@ -23,7 +23,8 @@ inline constexpr char kArrayRule[] = "array";
 // `open`: numbers have up to kOpenDigits digits, on either side of the point;
 // no number is beyond a double.
 inline constexpr int64_t kOpenDigits = 100;
-std::vector<Rule> CommonRules(bool open = false);
+// `slash_escapes`: \/ may stand in strings.
+std::vector<Rule> CommonRules(bool open = false, bool slash_escapes = true);
 
 // "...".
 Term Quoted(Term inside);

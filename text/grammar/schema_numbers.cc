@@ -372,6 +372,7 @@ Term NumberTexts(const Decimal& number) {
 
 absl::StatusOr<StringLanguage> NumbersOf(const NumberRules& rules,
                                          Budget* budget) {
+  if (rules.none()) return StringLanguage();
   const bool open = rules.open;
   Term fraction = AnyFraction(open);
   if (rules.whole) {

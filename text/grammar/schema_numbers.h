@@ -48,6 +48,8 @@ struct NumberRules {
     return !least && !most && multiples.empty() && no_multiples.empty() &&
            excluded.empty() && !fractional;
   }
+  // Integers only, and no integers.
+  bool none() const { return whole && fractional; }
 };
 
 // Whether a number fits.

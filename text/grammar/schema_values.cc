@@ -25,10 +25,12 @@ bool Holds(const std::vector<std::string>& names, const std::string& name) {
 
 const StringLanguage* SchemaValues::Pattern(const std::string& pattern,
                                             bool is_format,
-                                            const std::string& place) {
-  const auto [it, is_new] = patterns_.try_emplace({pattern, is_format});
+                                            const std::string& place,
+                                            bool usual) {
+  const auto [it, is_new] = patterns_.try_emplace({pattern, is_format, usual});
   if (is_new) {
-    const std::string source = is_format ? FormatPattern(pattern) : pattern;
+    const std::string source =
+        is_format ? FormatPattern(pattern, usual) : pattern;
     if (is_format && source.empty()) {
       goals_->Drop(place, absl::StrCat("format '", pattern,
                                        "' is not supported: use a pattern, or "
@@ -59,8 +61,10 @@ StringLanguage SchemaValues::TextsOf(const Alternative& way) {
     }
   };
   for (const Alternative::Text& text : way.texts) {
+    // Less is generated than is valid, but what is denied is all of it.
+    const bool usual = text.is_format && !text.negated && !way.numbers.open;
     const StringLanguage* language =
-        Pattern(text.pattern, text.is_format, text.place);
+        Pattern(text.pattern, text.is_format, text.place, usual);
     if (language == nullptr) continue;
     restrict(*language, text.negated, text.is_format ? "format" : "pattern");
   }
@@ -193,21 +197,75 @@ Goals SchemaValues::NameGoals(const Alternative& way, const std::string* name,
   return goals;
 }
 
-Goals SchemaValues::ValueGoals(const Alternative& way,
-                               const std::string& name) {
+std::optional<Goals> SchemaValues::MemberGoals(const Alternative& way,
+                                               const std::string& name) {
   bool known = false;
-  return NameGoals(
+  Goals goals = NameGoals(
       way, &name,
       [&](const std::string& pattern) {
         const StringLanguage* language = Pattern(pattern, false, way.place);
         return language != nullptr && language->Has(name);
       },
       &known);
+  if (!known && IsClosed(way) && !Holds(way.required, name)) {
+    return std::nullopt;
+  }
+  return goals;
 }
 
-StringLanguage SchemaValues::NameTexts(GoalId goal) {
+Goals SchemaValues::ValueGoals(const Alternative& way,
+                               const std::string& name) {
+  return MemberGoals(way, name).value_or(Goals());
+}
+
+uint8_t SchemaValues::TypesOf(const Goals& goals) {
+  uint8_t types = 0;
+  for (const Alternative& way : goals_->Expand(goals)) {
+    if (!way.values) types |= way.types;
+    for (const Json& value : way.values.value_or(std::vector<Json>())) {
+      if (Fits(way, value)) types |= grammar::TypeOf(value);
+    }
+  }
+  return types;
+}
+
+uint8_t SchemaValues::MemberTypes(const std::vector<Alternative>& ways,
+                                  const std::string& name) {
+  uint8_t types = 0;
+  for (const Alternative& way : ways) {
+    if ((way.types & kObjectType) == 0) continue;
+    if (!way.values) {
+      if (const auto goals = MemberGoals(way, name)) types |= TypesOf(*goals);
+    }
+    for (const Json& value : way.values.value_or(std::vector<Json>())) {
+      if (!value.is_object() || !value.contains(name)) continue;
+      types |= grammar::TypeOf(value[name]);
+    }
+  }
+  return types;
+}
+
+bool SchemaValues::MemberMayBe(const std::vector<Alternative>& ways,
+                               const std::string& name, const Json& value) {
+  return std::any_of(ways.begin(), ways.end(), [&](const Alternative& way) {
+    if ((way.types & kObjectType) == 0) return false;
+    if (!way.values) {
+      const auto goals = MemberGoals(way, name);
+      return goals.has_value() && FitsAll(*goals, value);
+    }
+    return std::any_of(way.values->begin(), way.values->end(),
+                       [&](const Json& object) {
+                         return object.is_object() && object.contains(name) &&
+                                object[name] == value;
+                       });
+  });
+}
+
+StringLanguage SchemaValues::TextsOf(const Goals& goals,
+                                     const std::string& place,
+                                     absl::string_view what) {
   StringLanguage all;
-  for (const Alternative& way : goals_->Expand({goal})) {
+  for (const Alternative& way : goals_->Expand(goals)) {
     if ((way.types & kStringType) == 0) continue;
     StringLanguage texts;
     if (way.values) {
@@ -223,8 +281,7 @@ StringLanguage SchemaValues::NameTexts(GoalId goal) {
     if (both.ok()) {
       all = *std::move(both);
     } else {
-      goals_->Drop(goals_->place(goal),
-                   absl::StrCat("propertyNames ", both.status().message()));
+      goals_->Drop(place, absl::StrCat(what, " ", both.status().message()));
       return StringLanguage::All();
     }
   }
@@ -234,7 +291,9 @@ StringLanguage SchemaValues::NameTexts(GoalId goal) {
 SchemaValues::Names SchemaValues::NamesOf(const Alternative& way) {
   Names made;
   std::vector<StringLanguage> allowed;
-  for (const GoalId goal : way.names) allowed.push_back(NameTexts(goal));
+  for (const GoalId goal : way.names) {
+    allowed.push_back(TextsOf({goal}, goals_->place(goal), "propertyNames"));
+  }
   std::vector<std::string> listed;
   const auto add = [&](const std::string& name) {
     if (Holds(listed, name)) return;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -29,6 +30,11 @@ class SchemaValues {
 
   // Strings that the way allows, lengths and all.
   StringLanguage TextsOf(const Alternative& way);
+  // Strings that these goals allow; `what` they are, where they are dropped.
+  StringLanguage TextsOf(const Goals& goals, const std::string& place,
+                         absl::string_view what);
+  // Of which types a value of these goals may be.
+  uint8_t TypesOf(const Goals& goals);
 
   // The places of a list that have goals of their own, and whether there are
   // none behind them (where the schema does not say so, and is not open, too).
@@ -53,22 +59,32 @@ class SchemaValues {
   };
   Names NamesOf(const Alternative& way);
   Goals ValueGoals(const Alternative& way, const std::string& name);
+  // Of which types the member of this name may be in some of the ways in which
+  // there may be an object; none where there may be none of this name.
+  uint8_t MemberTypes(const std::vector<Alternative>& ways,
+                      const std::string& name);
+  bool MemberMayBe(const std::vector<Alternative>& ways,
+                   const std::string& name,
+                   const nlohmann::ordered_json& value);
 
  private:
+  // `usual`: see FormatPattern.
   const StringLanguage* Pattern(const std::string& pattern, bool is_format,
-                                const std::string& place);
+                                const std::string& place, bool usual = false);
   // Goals of a name; `listed`, `matched`: whether some schema lists it, or has
   // a pattern for it. `matches`: whether it matches a pattern.
   template <typename Matches>
   Goals NameGoals(const Alternative& way, const std::string* name,
                   Matches matches, bool* known) const;
-  StringLanguage NameTexts(GoalId goal);
+  // Goals of a member of this name; nothing where there may be none.
+  std::optional<Goals> MemberGoals(const Alternative& way,
+                                   const std::string& name);
   bool IsClosed(const Alternative& way) const;
 
   SchemaGoals* const goals_;
   Budget* const budget_;
   // Null where it could not be read.
-  std::map<std::pair<std::string, bool>, std::optional<StringLanguage>>
+  std::map<std::tuple<std::string, bool, bool>, std::optional<StringLanguage>>
       patterns_;
 };
 

@@ -319,6 +319,55 @@ StringLanguage StringLanguage::OneOf(const std::vector<std::string>& texts) {
   return made;
 }
 
+// Knuth, Morris and Pratt's automaton: a state is how much of the marker has
+// been read.
+StringLanguage StringLanguage::Before(const std::string& marker) {
+  const jinja::Text signs = jinja::FromUtf8(marker);
+  const size_t size = signs.size();
+  if (size == 0) return OneOf({""});
+  const auto next = [&](size_t read, char32_t sign) {
+    jinja::Text seen = signs.substr(0, read) + sign;
+    while (seen != signs.substr(0, seen.size())) seen.erase(0, 1);
+    return seen.size();
+  };
+  jinja::Text known = signs;
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  StringLanguage made;
+  for (size_t read = 0; read < size; ++read) {
+    State state;
+    for (const CodePoints& range : AnyCharacter()) {
+      uint32_t from = range.first;
+      const auto others = [&](uint32_t last) {
+        if (from <= last) state.edges.push_back({{from, last}, 0});
+      };
+      for (const char32_t sign : known) {
+        if (sign < range.first || sign > range.last) continue;
+        if (sign > 0) others(sign - 1);
+        const size_t to = next(read, sign);
+        if (to < size) {
+          state.edges.push_back({{sign, sign}, static_cast<int32_t>(to)});
+        }
+        from = sign + 1;
+      }
+      others(range.last);
+    }
+    // What has been read of it may be the beginning of an earlier one.
+    size_t at = read, more = 0;
+    while (more < size && at < size) at = next(at, signs[more++]);
+    state.accepts = more == size;
+    made.states_.push_back(std::move(state));
+  }
+  made.Trim();
+  return made;
+}
+
+StringLanguage StringLanguage::Without(const std::string& marker) {
+  StringLanguage made = Before(marker);
+  for (State& state : made.states_) state.accepts = true;
+  return made;
+}
+
 absl::StatusOr<StringLanguage> StringLanguage::Of(const Nfa& nfa, int32_t start,
                                                   Budget* budget) {
   if (nfa.full()) return OverBudget();
@@ -467,6 +516,19 @@ void StringLanguage::Trim() {
     for (auto& edge : edges) edge.second = number[edge.second];
   }
   states_ = std::move(kept);
+}
+
+bool StringLanguage::all() const {
+  if (size() != 1 || !states_[0].accepts) return false;
+  uint32_t characters = 0;
+  for (const auto& [range, to] : states_[0].edges) {
+    characters += range.last - range.first + 1;
+  }
+  uint32_t wanted = 0;
+  for (const CodePoints& range : AnyCharacter()) {
+    wanted += range.last - range.first + 1;
+  }
+  return characters == wanted;
 }
 
 bool StringLanguage::Has(const std::string& text) const {

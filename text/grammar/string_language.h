@@ -81,6 +81,10 @@ class StringLanguage {
   StringLanguage() = default;  // of no string
   static StringLanguage All();
   static StringLanguage OneOf(const std::vector<std::string>& texts);
+  // Behind which `marker` comes for the first time.
+  static StringLanguage Before(const std::string& marker);
+  // In which `marker`, which is not empty, does not come.
+  static StringLanguage Without(const std::string& marker);
   // From `least` to `most` characters, or more.
   static StringLanguage Lengths(int64_t least, int64_t most);
   static absl::StatusOr<StringLanguage> Of(const Nfa& nfa, int32_t start,
@@ -96,6 +100,8 @@ class StringLanguage {
                                         Budget* budget) const;
 
   bool empty() const { return states_.empty(); }
+  // Whether it is plain that every string is in it.
+  bool all() const;
   bool Has(const std::string& text) const;
   size_t size() const { return states_.size(); }
   const std::vector<State>& states() const { return states_; }

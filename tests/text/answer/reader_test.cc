@@ -612,6 +612,163 @@ TEST(AnswerReader, LiteralsBecomeJson) {
             "[save(a=1 b=2)]");
 }
 
+TEST(AnswerReader, PythonsLiteralsBecomeJson) {
+  const AnswerForms forms = NamedForms("pythonic");
+  // The value as Python has it, and as it is told.
+  const std::vector<std::pair<std::string, std::string>> values = {
+      {R"('\U0001F600')", R"("\ud83d\ude00")"},
+      {R"('\u00e9\xe9\N{BULLET}')", R"("\u00e9\u00e9\\N{BULLET}")"},
+      {R"('a\0b\012\101\q')", R"("a\u0000b\u000aA\\q")"},
+      {R"('\a\v\'\"')", R"("\u0007\u000b'\"")"},
+      {"'a\\\nb'", R"("ab")"},
+      {R"(r'\d+\'')", R"("\\d+\\'")"},
+      {"(1)", "1"},
+      {"(1,)", "[1]"},
+      {"()", "[]"},
+      {"((1), [(2,), ('a' 'b')])", R"([1, [[2], "ab"]])"},
+      {"[1,]", "[1]"},
+      {"{'a': (1), 'b': [],}", R"({"a": 1, "b": []})"},
+      {"{1: 2, True: None, 1.5: {2: 3}}",
+       R"({"1": 2, "true": null, "1.5": {"2": 3}})"},
+      {".5", "0.5"},
+      {"-.5", "-0.5"},
+      {"1.", "1.0"},
+      {"1.e5", "1.0e5"},
+      {"+1", "1"},
+      {"0x1F", "31"},
+      {"-0b101", "-5"},
+      {"0o17", "15"},
+      {"0xFFFFFFFFFFFFFFFFFFFF", "1208925819614629174706175"},
+      {"1_000", "1000"},
+      {"0x_ff", "255"},
+      {"1.10", "1.10"},
+      {"'''a\n'b' \"c\"'''", R"("a\n'b' \"c\"")"},
+      {"\"\"\"x\"\"\"", R"("x")"},
+      {"''", R"("")"},
+      {"'x' 'y'\n\"z\"", R"("xyz")"},
+      {R"('x' r'\y')", R"("x\\y")"},
+      {"['a', 'b' 'c']", R"(["a", "bc"])"}};
+  for (const auto& [python, told] : values) {
+    const Answer answer =
+        Read(forms, absl::StrCat("[save(text=", python, ", any=2)]"));
+    ASSERT_EQ(answer.calls.size(), 1u) << python << "\n" << answer.content;
+    EXPECT_TRUE(answer.calls[0].whole) << python;
+    // Escapes may be spelled in two ways.
+    EXPECT_EQ(json::parse(answer.calls[0].arguments, nullptr, false),
+              json::parse(absl::StrCat("{\"text\": ", told, ", \"any\": 2}")))
+        << python << "\n"
+        << answer.calls[0].arguments;
+  }
+  EXPECT_EQ(Read(forms, "[save(any=1.10)]").calls[0].arguments,
+            R"({"any": 1.10})");
+  // What Python does not take is no value.
+  for (const char* bad : {"[,]",
+                          "[1,,2]",
+                          "[1 2]",
+                          "{,}",
+                          "{'a'}",
+                          "{'a': }",
+                          "{'a': 1 'b': 2}",
+                          "1__0",
+                          "_1",
+                          "1_",
+                          "0xg",
+                          "0x",
+                          "0b2",
+                          ".",
+                          "+",
+                          "(1",
+                          "(1]",
+                          "1 2",
+                          "'\\xg0'",
+                          "'\\U00110000'",
+                          "'a\nb'",
+                          "b'a'",
+                          "x",
+                          "(1:2)",
+                          "['a': 1]"}) {
+    const Answer answer = Read(forms, absl::StrCat("[save(any=", bad, ")]"));
+    EXPECT_TRUE(answer.calls.empty() || !answer.calls[0].whole) << bad;
+  }
+}
+
+TEST(AnswerReader, SchemasSayInEveryWayWhatIsAString) {
+  ReaderOptions options = Options();
+  options.tools = json::array({Tool("f", R"x({"type": "object", "properties": {
+      "zip": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+      "code": {"$ref": "#/$defs/code"},
+      "maybe": {"type": ["string", "null"]},
+      "both": {"allOf": [{"$ref": "#/$defs/text"}, {"minLength": 1}]},
+      "one": {"oneOf": [{"const": "1"}, {"enum": ["2", "3"]}]},
+      "object": {"type": "object"},
+      "list": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+      "number": {"type": ["number", "null"]},
+      "mixed": {"type": ["string", "boolean"]},
+      "listed": {"enum": ["1", 2]},
+      "any": {}},
+      "patternProperties": {"^text": {"type": "string"}},
+      "$defs": {"code": {"type": "string", "enum": ["1", "2"]},
+                "text": {"type": "string"}}})x")});
+  struct Value {
+    const char *name, *written, *told;
+  };
+  const std::vector<Value> values = {
+      {"zip", "90210", R"("90210")"},
+      {"zip", "null", "null"},
+      {"zip", "None", "null"},
+      {"zip", "nullable", R"("nullable")"},
+      {"zip", "", R"("")"},
+      {"zip", "[1]", R"("[1]")"},
+      {"zip", "N", R"("N")"},
+      {"zip", "\"a\"", R"("\"a\"")"},
+      {"code", "1", R"("1")"},
+      {"maybe", "true", R"("true")"},
+      {"both", "7", R"("7")"},
+      {"one", "2", R"("2")"},
+      {"text_a", "7", R"("7")"},
+      {"object", "{'a': True}", R"({"a": true})"},
+      {"object", R"({"a": 1.10})", R"({"a": 1.10})"},
+      {"list", "['a', (1)]", R"(["a", 1])"},
+      {"list", "None", "null"},
+      {"number", "+1_0", "10"},
+      {"number", "null", "null"},
+      {"number", "many", R"("many")"},
+      {"mixed", "true", "true"},
+      {"mixed", "90210", R"("90210")"},
+      {"mixed", "a", R"("a")"},
+      {"listed", "1", R"("1")"},
+      {"listed", "2", "2"},
+      {"any", "1", "1"},
+      {"any", "+49 1", R"("+49 1")"},
+      {"any", "+491", R"("+491")"},
+      {"any", "{'a': 1}", R"({"a": 1})"},
+      {"other", "1", "1"}};
+  for (const char* form : {"qwen3-coder", "glm4", "minimax-m2"}) {
+    for (const Value& value : values) {
+      const std::string name = value.name, written = value.written;
+      std::string text;
+      if (form == std::string("qwen3-coder")) {
+        text =
+            absl::StrCat("<tool_call>\n<function=f>\n<parameter=", name, ">\n",
+                         written, "\n</parameter>\n</function>\n</tool_call>");
+      } else if (form == std::string("glm4")) {
+        text = absl::StrCat("<tool_call>f\n<arg_key>", name,
+                            "</arg_key>\n<arg_value>", written,
+                            "</arg_value>\n</tool_call>");
+      } else {
+        text = absl::StrCat(
+            "<minimax:tool_call><invoke name=\"f\"><parameter name=\"", name,
+            "\">", written, "</parameter></invoke></minimax:tool_call>");
+      }
+      const Answer answer = Read(NamedForms(form), text, options);
+      ASSERT_EQ(answer.calls.size(), 1u) << form << " " << text;
+      EXPECT_EQ(answer.calls[0].arguments,
+                absl::StrCat("{\"", name, "\": ", value.told, "}"))
+          << form << " " << written;
+    }
+  }
+}
+
 TEST(AnswerReader, CutCallsArePartialCalls) {
   for (const Written& written : AllForms()) {
     const std::string text = written.text;

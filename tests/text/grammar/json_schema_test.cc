@@ -378,8 +378,10 @@ TEST(JsonSchema, FormatsAreKept) {
       {"date", {"2024-02-29", "2000-02-29"}, {"2023-02-29", "1900-02-29"}},
       {"time",
        {"00:00:00Z", "23:59:60Z", "12:00:00.5+02:00"},
-       {"24:00:00Z", "12:00:00", "12:59:60Z"}},
-      {"date-time", {"1985-04-12t23:20:50.52z"}, {"1985-04-12"}},
+       {"24:00:00Z", "12:00:00", "12:59:60Z", "00:00:00z"}},
+      {"date-time",
+       {"1985-04-12T23:20:50.52Z"},
+       {"1985-04-12", "1985-04-12t23:20:50.52Z", "1985-04-12T23:20:50.52z"}},
       {"duration",
        {"P1D", "PT5M3S", "P2W", "P1Y2M3DT4H"},
        {"P", "PT", "P1H", "1D", "P1Y2D", "P1W2D"}},
@@ -414,6 +416,72 @@ TEST(JsonSchema, FormatsAreKept) {
       EXPECT_FALSE(matches(Json(text).dump())) << c.format << " " << text;
     }
   }
+}
+
+TEST(JsonSchema, TimesInSmallLettersAreValidButNotWritten) {
+  SchemaOptions open;
+  open.open = true;
+  for (const char* text : {"1985-04-12t23:20:50.52z", "1985-04-12T23:20:50z"}) {
+    const Json time = {{"type", "string"}, {"format", "date-time"}};
+    EXPECT_FALSE(Matcher(FromJsonSchema(time))(Json(text).dump())) << text;
+    EXPECT_TRUE(Matcher(FromJsonSchema(time, open))(Json(text).dump())) << text;
+    // What is listed is meant; what is denied is all that is valid.
+    Json listed = time, denied = {{"type", "string"}, {"not", time}};
+    listed["enum"] = {text};
+    EXPECT_TRUE(Matcher(FromJsonSchema(listed))(Json(text).dump())) << text;
+    EXPECT_FALSE(Matcher(FromJsonSchema(denied))(Json(text).dump())) << text;
+  }
+}
+
+TEST(JsonSchema, NoIntegerIsNoneAmongIntegers) {
+  struct Numbers {
+    const char* schema;
+    std::vector<const char*> yes, no;
+  };
+  const std::vector<Numbers> cases = {
+      {R"({"oneOf": [{"type": "integer", "minimum": 0, "maximum": 10},
+                     {"type": "integer", "minimum": 5, "maximum": 20}]})",
+       {"0", "4", "11", "20"},
+       {"5", "8", "10", "21"}},
+      {R"({"type": "integer", "minimum": 0, "maximum": 9,
+           "not": {"type": "integer", "maximum": 5}})",
+       {"6", "9"},
+       {"0", "5", "10", "6.5"}},
+      {R"({"type": "integer", "minimum": 0, "maximum": 9,
+           "if": {"type": "integer", "maximum": 5},
+           "then": {"multipleOf": 2}})",
+       {"0", "4", "7", "9"},
+       {"1", "3", "5"}},
+      {R"({"type": ["integer", "null"], "not": {"type": "integer"}})",
+       {"null"},
+       {"1"}},
+      {R"({"type": "object", "properties": {"x": {"type": "integer",
+           "minimum": 0, "maximum": 9, "not": {"type": "integer",
+           "maximum": 5}}}, "required": ["x"]})",
+       {R"({"x":7})"},
+       {R"({"x":5})"}},
+      {R"({"oneOf": [{"type": "object", "properties": {"x": {"type": "integer",
+           "minimum": 0, "maximum": 10}}, "required": ["x"]},
+           {"type": "object", "properties": {"x": {"type": "integer",
+           "minimum": 5, "maximum": 20}}, "required": ["x"]}]})",
+       {R"({"x":4})", R"({"x":11})"},
+       {R"({"x":8})"}}};
+  for (const Numbers& c : cases) {
+    for (const bool open : {false, true}) {
+      SchemaOptions options;
+      options.open = open;
+      Matcher matches(FromJsonSchema(Json::parse(c.schema), options));
+      for (const char* text : c.yes) {
+        EXPECT_TRUE(matches(text)) << c.schema << " " << text;
+      }
+      for (const char* text : c.no) {
+        EXPECT_FALSE(matches(text)) << c.schema << " " << text;
+      }
+    }
+  }
+  EXPECT_THAT(Refusal(FromJsonSchema(Json::parse(R"({"type": "integer",
+                                  "not": {"type": "integer"}})"))),
+              HasSubstr("allows nothing"));
 }
 
 TEST(JsonSchema, DropsByNameWhatItCannotKeep) {

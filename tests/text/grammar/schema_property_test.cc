@@ -99,6 +99,15 @@ class Writer {
     return schema;
   }
 
+  // Numbers of which many are neither here nor there.
+  Json Numbers() {
+    Json schema = {{"type", Up(4) > 0 ? "integer" : "number"}};
+    if (Up(3) > 0) schema["minimum"] = Up(12) - 4;
+    if (Up(3) > 0) schema["maximum"] = Up(12);
+    if (Up(4) == 0) schema["multipleOf"] = 1 + Up(3);
+    return schema;
+  }
+
   Json Several(int depth) {
     Json list = Json::array();
     for (int n = 1 + Up(3); n > 0; --n) list.push_back(One(depth - 1));
@@ -107,7 +116,7 @@ class Writer {
 
   void Add(int depth, Json* schema) {
     Json& s = *schema;
-    const int kinds = depth > 0 ? 36 : 18;
+    const int kinds = depth > 0 ? 39 : 18;
     switch (Up(kinds)) {
       case 0:
         s["minimum"] = (Up(20) - 8) / 4.0;
@@ -213,6 +222,18 @@ class Writer {
         break;
       case 34:
         s["dependentSchemas"][Name()] = One(depth - 1);
+        break;
+      case 35:
+        s["oneOf"] = Json::array({Numbers(), Numbers()});
+        break;
+      case 36:
+        s.update(Numbers());
+        s["not"] = Numbers();
+        break;
+      case 37:
+        s.update(Numbers());
+        s["if"] = Numbers();
+        s[Up(2) == 0 ? "then" : "else"] = {{"multipleOf", 1 + Up(3)}};
         break;
       default:
         s["$ref"] = absl::StrCat("#/$defs/d", Up(2));

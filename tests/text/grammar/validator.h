@@ -1,6 +1,6 @@
 // A plain validator of JSON Schema, keyword by keyword, to compare grammars
 // with: nothing of it is shared with what it checks. Only the keywords that
-// schema_property_test.cc writes; $ref of "#/$defs/NAME"; ASCII strings.
+// schema_property_test.cc writes; $ref of "#/$defs/NAME"; patterns of ASCII.
 #pragma once
 
 #include <cmath>
@@ -96,8 +96,10 @@ class Validator {
 
   static bool HoldsString(const std::string& key, const Json& k,
                           const std::string& v) {
-    if (key == "minLength") return v.size() >= k.get<size_t>();
-    if (key == "maxLength") return v.size() <= k.get<size_t>();
+    size_t length = 0;  // in characters
+    for (const char c : v) length += (c & 0xC0) == 0x80 ? 0 : 1;
+    if (key == "minLength") return length >= k.get<size_t>();
+    if (key == "maxLength") return length <= k.get<size_t>();
     return key != "pattern" || Matches(v, k);
   }
 
