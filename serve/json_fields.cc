@@ -1,6 +1,7 @@
 #include "serve/json_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -30,7 +31,10 @@ const char* Kind(const json& value) {
     case json::value_t::number_unsigned:
       return "an integer";
     case json::value_t::number_float:
-      return "a number with a fraction or exponent";
+      // Integers that no 64 bits hold are read as these.
+      return std::abs(value.get<double>()) >= 0x1p63
+                 ? "a number that is too large"
+                 : "a number with a fraction or exponent";
     default:
       return "null";
   }
