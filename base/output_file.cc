@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -56,9 +57,15 @@ void Forget(int slot) {
   g_slots[slot].taken = false;
 }
 
-absl::Status SystemError(absl::string_view path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write file: ", path, ": ", std::strerror(error)));
+constexpr char kDiskFull[] = "weft/disk-full";
+
+absl::Status SystemError(absl::string_view what, int error) {
+  absl::Status status = absl::UnavailableError(
+      absl::StrCat("cannot write file: ", what, ": ", std::strerror(error)));
+  if (error == ENOSPC || error == EDQUOT) {
+    status.SetPayload(kDiskFull, absl::Cord());
+  }
+  return status;
 }
 
 struct Place {
@@ -101,9 +108,14 @@ std::string Prefix(const std::string& target) {
   return absl::StrCat(name, kInfix);
 }
 
-bool IsTemporary(absl::string_view name, absl::string_view prefix) {
-  return absl::ConsumePrefix(&name, prefix) && name.size() == kRandomDigits &&
-         std::all_of(name.begin(), name.end(), absl::ascii_isxdigit);
+// Whether this is the name of a temporary file of a target for whose prefix
+// `is_prefix` is true.
+template <typename IsPrefix>
+bool IsTemporary(absl::string_view name, const IsPrefix& is_prefix) {
+  if (name.size() < kRandomDigits) return false;
+  const size_t end = name.size() - kRandomDigits;
+  return std::all_of(name.begin() + end, name.end(), absl::ascii_isxdigit) &&
+         is_prefix(name.substr(0, end));
 }
 
 // Whether `path` is the file that is open.
@@ -113,13 +125,14 @@ bool StandsThere(const std::string& path, int file) {
          there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
-// Removes what writers of the target left that are dead.
-void RemoveStale(const std::string& folder, const std::string& prefix) {
+// Removes what writers of such targets left that are dead.
+template <typename IsPrefix>
+void RemoveStale(const std::string& folder, const IsPrefix& is_prefix) {
   DIR* entries = opendir(folder.c_str());
   if (entries == nullptr) return;
   std::vector<std::string> found;
   while (const dirent* entry = readdir(entries)) {
-    if (IsTemporary(entry->d_name, prefix)) {
+    if (IsTemporary(entry->d_name, is_prefix)) {
       found.push_back(absl::StrCat(folder, "/", entry->d_name));
     }
   }
@@ -150,7 +163,8 @@ absl::Status WriteAll(int file, absl::string_view content,
 
 }  // namespace
 
-absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
+absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path,
+                                              LeftBehind left_behind) {
   WEFT_ASSIGN_OR_RETURN(Place place, Resolve(path));
   if (place.special) {
     return absl::InvalidArgumentError(
@@ -159,14 +173,16 @@ absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   }
   OutputFile output;
   output.target_ = std::move(place.target);
-  WEFT_RETURN_IF_ERROR(output.Open());
+  WEFT_RETURN_IF_ERROR(output.Open(left_behind));
   return output;
 }
 
-absl::Status OutputFile::Open() {
+absl::Status OutputFile::Open(LeftBehind left_behind) {
   const std::string folder = FolderOf(target_);
   const std::string prefix = Prefix(target_);
-  RemoveStale(folder, prefix);
+  if (left_behind == LeftBehind::kGoes) {
+    RemoveStale(folder, [&](absl::string_view name) { return name == prefix; });
+  }
   for (int i = 0; i < kTries; ++i) {
     uint64_t number;
     if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
@@ -182,9 +198,8 @@ absl::Status OutputFile::Open() {
       const int error = errno;
       Forget(std::exchange(slot_, -1));
       if (error == EEXIST) continue;
-      return absl::UnavailableError(absl::StrCat(
-          "cannot write file: ", target_, ": nothing can be created in ",
-          folder, ": ", std::strerror(error)));
+      return SystemError(
+          absl::StrCat(target_, ": nothing can be created in ", folder), error);
     }
     temporary_ = name;
     // Between the two calls another writer may have taken it for left behind.
@@ -267,11 +282,26 @@ absl::Status WriteFile(const std::string& path, absl::string_view content) {
     if (close(file) != 0 && status.ok()) status = SystemError(path, errno);
     return status;
   }
-  WEFT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  return ReplaceFile(path, content, LeftBehind::kGoes);
+}
+
+absl::Status ReplaceFile(const std::string& path, absl::string_view content,
+                         LeftBehind left_behind) {
+  WEFT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, left_behind));
   WEFT_RETURN_IF_ERROR(file.Write(
       0, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(content.data()),
                              content.size())));
   return file.Commit();
+}
+
+bool IsDiskFull(const absl::Status& status) {
+  return status.GetPayload(kDiskFull).has_value();
+}
+
+void RemoveLeftBehind(const std::string& folder, absl::string_view ending) {
+  RemoveStale(folder, [ending](absl::string_view name) {
+    return absl::ConsumeSuffix(&name, kInfix) && absl::EndsWith(name, ending);
+  });
 }
 
 absl::Status CheckCanWrite(const std::string& path) {

@@ -22,6 +22,11 @@
 
 namespace weft {
 
+// What becomes of unfinished files that dead writers of the same file left. To
+// find them the whole folder is read: who writes many files into one looks once
+// (RemoveLeftBehind).
+enum class LeftBehind { kGoes, kStays };
+
 // A file that is written in any order, by several threads if one likes, and
 // appears under its name only when it is complete.
 //
@@ -33,7 +38,8 @@ class OutputFile {
   // Creates an empty file beside `path`, whose links are followed: a link stays
   // a link. Errors name the file or folder that failed and the system's reason;
   // directories, devices, pipes and sockets are refused.
-  static absl::StatusOr<OutputFile> Create(const std::string& path);
+  static absl::StatusOr<OutputFile> Create(
+      const std::string& path, LeftBehind left_behind = LeftBehind::kGoes);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) = delete;
   ~OutputFile();
@@ -54,7 +60,7 @@ class OutputFile {
 
  private:
   OutputFile() = default;
-  absl::Status Open();
+  absl::Status Open(LeftBehind left_behind);
 
   std::string target_, temporary_;  // temporary_ is empty when there is none
   int file_ = -1;
@@ -64,6 +70,16 @@ class OutputFile {
 // The whole of `content`. A device, a pipe or a socket takes the bytes as they
 // come.
 absl::Status WriteFile(const std::string& path, absl::string_view content);
+// With a choice (LeftBehind); devices and the like are refused.
+absl::Status ReplaceFile(const std::string& path, absl::string_view content,
+                         LeftBehind left_behind);
+
+// Whether the functions above failed since there was no space, or no more of it
+// for this user.
+bool IsDiskFull(const absl::Status& status);
+
+// Removes what dead writers left of files in `folder` whose names end so.
+void RemoveLeftBehind(const std::string& folder, absl::string_view ending);
 
 // The error of the functions above that can be known before there is anything
 // to write.

@@ -32,7 +32,37 @@ constexpr Alias kAliases[] = {
     {"--no-mmap", "--copy-model"},
     {"--chat-template-file", "--chat-template"},
 };
-constexpr absl::string_view kModel[] = {"-m", "--model"};
+// MODEL is a file, a name on a hub or an address.
+constexpr absl::string_view kModel[] = {
+    "-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"};
+// One type for keys and one for values; where one is not named it is f16.
+constexpr absl::string_view kKeyType[] = {"-ctk", "--cache-type-k"};
+constexpr absl::string_view kValueType[] = {"-ctv", "--cache-type-v"};
+
+// What cannot be left out without another result, and what to write.
+struct Refused {
+  absl::string_view theirs, why;
+};
+constexpr absl::string_view kScaled =
+    "positions are scaled as the model's file says: leave it out";
+constexpr Refused kRefused[] = {
+    {"-hff", "name the file behind the repository: owner/name:FILE"},
+    {"--hf-file", "name the file behind the repository: owner/name:FILE"},
+    {"-hft", "the token is HF_TOKEN in the environment"},
+    {"--hf-token", "the token is HF_TOKEN in the environment"},
+    {"--mmproj", "weft reads text alone, no images: leave it out"},
+    {"-mm", "weft reads text alone, no images: leave it out"},
+    {"--rope-scaling", kScaled},
+    {"--rope-scale", kScaled},
+    {"--rope-freq-base", kScaled},
+    {"--rope-freq-scale", kScaled},
+    {"--yarn-orig-ctx", kScaled},
+    {"--yarn-ext-factor", kScaled},
+    {"--yarn-attn-factor", kScaled},
+    {"--lora-scaled", "write --lora FILE=SCALE"},
+    {"-md", "write --speculate draft:MODEL"},
+    {"--model-draft", "write --speculate draft:MODEL"},
+};
 
 // What weft does in any case, or never.
 enum class Value {
@@ -78,6 +108,8 @@ constexpr LeftOut kLeftOut[] = {
     {"-cb", Value::kNone, kTogether},
     {"--cont-batching", Value::kNone, kTogether},
 };
+constexpr absl::string_view kKvType = "--kv-type";
+constexpr absl::string_view kUsualType = "f16";
 constexpr absl::string_view kSwitches[] = {"on", "off", "auto"};
 
 template <typename List>
@@ -102,9 +134,11 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-CommandLine TranslateFlags(std::vector<std::string> words,
-                           absl::FunctionRef<bool(absl::string_view)> knows) {
+absl::StatusOr<CommandLine> TranslateFlags(
+    std::vector<std::string> words,
+    absl::FunctionRef<bool(absl::string_view)> knows) {
   CommandLine line;
+  std::string key_type, value_type;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--") {
       line.words.insert(line.words.end(), words.begin() + i, words.end());
@@ -117,6 +151,19 @@ CommandLine TranslateFlags(std::vector<std::string> words,
     const bool with_value = long_name && equals != std::string::npos;
     if (name.size() < 2 || name[0] != '-' || knows(name)) {
       line.words.push_back(std::move(words[i]));
+      continue;
+    }
+    const auto refused =
+        std::find_if(std::begin(kRefused), std::end(kRefused),
+                     [&](const Refused& each) { return each.theirs == name; });
+    if (refused != std::end(kRefused)) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": ", refused->why));
+    }
+    const bool is_key = Has(kKeyType, name);
+    if ((is_key || Has(kValueType, name)) && knows(kKvType) &&
+        (with_value || i + 1 < words.size())) {
+      (is_key ? key_type : value_type) =
+          with_value ? words[i].substr(equals + 1) : words[++i];
       continue;
     }
     const auto left_out =
@@ -152,6 +199,21 @@ CommandLine TranslateFlags(std::vector<std::string> words,
     } else {
       line.words.push_back(value);
     }
+  }
+  if (!key_type.empty() || !value_type.empty()) {
+    if (key_type.empty()) key_type = kUsualType;
+    if (value_type.empty()) value_type = kUsualType;
+    if (key_type != value_type) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "-ctk ", key_type, " -ctv ", value_type,
+          ": keys and values have one type here: write --kv-type TYPE (",
+          key_type == kUsualType ? value_type : key_type,
+          " is for both), or both flags with the same"));
+    }
+    // Before what may stand behind "--".
+    line.words.insert(
+        line.words.begin() + std::min<size_t>(1, line.words.size()),
+        absl::StrCat(kKvType, "=", key_type));
   }
   return line;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace weft {
@@ -19,12 +20,14 @@ struct CommandLine {
 // whether the command that was named has a flag: what it has is never touched,
 // and what it does not have is not made. The value of -m is MODEL and goes
 // where that stands; what weft always does, or never, is left out, with a
-// notice. Words after "--" stay.
-CommandLine TranslateFlags(std::vector<std::string> words,
-                           absl::FunctionRef<bool(absl::string_view)> knows);
+// notice. Words after "--" stay. Errors, which say what to write: what weft has
+// another way, or not at all, and nobody should think that it was done.
+absl::StatusOr<CommandLine> TranslateFlags(
+    std::vector<std::string> words,
+    absl::FunctionRef<bool(absl::string_view)> knows);
 
-// Whether a word is llama.cpp's flag for the model: -m, --model or
-// --model=FILE.
+// Whether a word is llama.cpp's flag for the model: -m, --model, --model=FILE,
+// or -hf and its like for one on a hub.
 bool IsModelFlag(absl::string_view word);
 
 // The word of `known` that was probably meant: at most two letters differ,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "loaders/convert/convert.h"
+#include "loaders/gguf.h"
 #include "runtime/hub/model_store.h"
 #include "xxhash.h"
 
@@ -52,6 +53,11 @@ std::string RepositoryOf(const fs::path& place) {
                       HashOf(place.string()).substr(0, 8));
 }
 
+// That the file was not cut off, emptied or begun anew by others.
+absl::Status CheckWhole(const std::string& path) {
+  return GgufFile::Open(path).status();
+}
+
 // What was made of other states of the folder, unfinished files included, and
 // files as they lay before states had folders.
 void RemoveOthers(const fs::path& repository, const std::string& state) {
@@ -67,8 +73,13 @@ void RemoveOthers(const fs::path& repository, const std::string& state) {
 }  // namespace
 
 absl::StatusOr<std::string> RepositoryOfFolder(const std::string& folder) {
-  WEFT_ASSIGN_OR_RETURN(const fs::path place, PlaceOf(folder));
-  return RepositoryOf(place);
+  std::error_code error;
+  fs::path place = fs::weakly_canonical(folder, error);
+  // "folder/" is "folder".
+  if (!error && !place.has_filename()) place = place.parent_path();
+  if (!error) return RepositoryOf(place);
+  return absl::NotFoundError(
+      absl::StrCat("cannot open folder: ", folder, ": ", error.message()));
 }
 
 absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
@@ -81,7 +92,11 @@ absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
   const std::string path = store.PathOf(
       repository, absl::StrCat(state, "/", PlainName(place), ".gguf"));
   std::error_code error;
-  if (fs::is_regular_file(path, error)) return path;
+  if (fs::is_regular_file(path, error)) {
+    const absl::Status whole = CheckWhole(path);
+    if (whole.ok()) return path;
+    PrintWarnings(common, {absl::StrCat(whole.message(), ": it is made anew")});
+  }
   if (!common.quiet) {
     std::cerr << "converting " << folder << " for this and later starts\n";
   }

@@ -17,12 +17,13 @@
 namespace weft {
 
 // The path of the file made of `folder` (IsConvertibleFolder), which is made if
-// it is not there or the folder was written to since; a line says so. Those of
-// other states of the folder are removed.
+// it is not there, is cut off, or the folder was written to since; a line says
+// so. Those of other states of the folder are removed.
 absl::StatusOr<std::string> ConvertedFolder(const std::string& folder,
                                             const CommonFlags& common);
 
-// What weft list calls it: local/NAME-PLACE. Error: no such folder.
+// What weft list calls it: local/NAME-PLACE. The folder need not be there any
+// more. Errors: its path leads nowhere, such as links in a circle.
 absl::StatusOr<std::string> RepositoryOfFolder(const std::string& folder);
 
 }  // namespace weft

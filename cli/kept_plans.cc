@@ -14,6 +14,7 @@
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
 #include "runtime/machine/thread_pool.h"
+#include "runtime/plan/plan_file.h"
 
 namespace weft {
 namespace {
@@ -53,7 +54,10 @@ std::string KeptPlanOf(const std::string& model, const EngineOptions& options,
   const absl::StatusOr<std::string> key = KeptPlanKey(model, options.model);
   if (!key.ok()) return "";  // loading the model will say why
   const std::string path = PlanPathOf(model, *key);
-  const absl::Status kept = LoadKeptPlan(path).status();
+  absl::Status kept = LoadKeptPlan(path).status();
+  // Its pages are about to be read anyway; experts that stay in the file are
+  // compared one by one, by who reads them.
+  if (kept.ok() && options.memory_budget == 0) kept = CheckPlanFile(path);
   if (!kept.ok()) {
     if (!absl::IsNotFound(kept)) {
       PrintWarnings(common,

@@ -21,7 +21,7 @@ std::string KeptPlanOf(const std::string& model, const EngineOptions& options,
                        const CommonFlags& common);
 
 // When a command failed: removes the plan that KeptPlanOf gave if `why` is that
-// it was damaged. (Its weights are not looked at before they are used.)
+// it was damaged: since it was opened, or in a part that is not looked at then.
 void DropDamagedPlan(const absl::Status& why);
 
 }  // namespace weft

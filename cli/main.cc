@@ -254,9 +254,13 @@ int Main(int argc, char** argv) {
   }
   CLI::App* const command =
       words.empty() ? nullptr : FindCommand(app, words.front());
-  CommandLine line = TranslateFlags(
+  absl::StatusOr<CommandLine> translated = TranslateFlags(
       std::move(words),
       [&](absl::string_view name) { return HasFlag(app, command, name); });
+  if (!translated.ok()) {
+    return Fail(translated.status().message(), kExitUsage);
+  }
+  const CommandLine& line = *translated;
   try {
     // From the last to the first, as the parser wants them.
     app.parse(std::vector<std::string>(line.words.rbegin(), line.words.rend()));

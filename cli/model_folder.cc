@@ -49,6 +49,13 @@ int64_t WeightBytes(const std::filesystem::path& folder) {
   return bytes;
 }
 
+// What a published model is made of; others, such as a README, say nothing.
+bool IsPublishedFile(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".safetensors" || ending == ".json" || ending == ".model" ||
+         ending == ".jinja";
+}
+
 ModelSet::Source* Find(absl::string_view name,
                        std::vector<ModelSet::Source>* sources) {
   for (ModelSet::Source& source : *sources) {
@@ -123,6 +130,46 @@ absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
     source->aliases.push_back(parts.first);
   }
   return sources;
+}
+
+std::string FilesIdentity(const ModelSet::Source& source) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> files;
+  const fs::path path = source.path;
+  const bool published = fs::is_directory(path, error);
+  std::string part;
+  const std::string stem = path.stem().string();
+  const size_t mark = SplitMark(stem, &part);
+  if (!published && part.empty()) {
+    files.push_back(path);
+  } else {
+    fs::recursive_directory_iterator it(published ? path : path.parent_path(),
+                                        error);
+    for (const fs::recursive_directory_iterator end; !error && it != end;
+         it.increment(error)) {
+      // Of pooling; there is nothing further down.
+      if (!published || it.depth() > 0) it.disable_recursion_pending();
+      const std::string name = it->path().stem().string();
+      std::string other;
+      if (published ? IsPublishedFile(it->path())
+                    : it->path().extension() == path.extension() &&
+                          SplitMark(name, &other) == mark &&
+                          name.compare(0, mark, stem, 0, mark) == 0) {
+        files.push_back(it->path());
+      }
+    }
+    std::sort(files.begin(), files.end());
+  }
+  std::string identity;
+  for (const fs::path& file : files) {
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0) continue;
+    absl::StrAppend(&identity, file.string(), " ", info.st_dev, " ",
+                    info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec,
+                    ".", info.st_mtim.tv_nsec, "\n");
+  }
+  return identity;
 }
 
 absl::Status PutFirst(const std::string& model,

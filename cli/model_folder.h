@@ -22,4 +22,8 @@ absl::StatusOr<std::vector<ModelSet::Source>> ModelsIn(
 absl::Status PutFirst(const std::string& model,
                       std::vector<ModelSet::Source>* sources);
 
+// Of the files of a model of the folder as they lie there now: another text
+// when one was written to, replaced, added or removed.
+std::string FilesIdentity(const ModelSet::Source& source);
+
 }  // namespace weft

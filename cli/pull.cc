@@ -108,10 +108,10 @@ absl::StatusOr<int> RunList(bool json, const CommonFlags& common) {
 absl::StatusOr<int> RunRemove(const std::string& text) {
   WEFT_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::FromEnvironment());
   HubName name;
-  if (IsConvertibleFolder(text)) {
-    // What was made of it; the folder itself stays.
-    WEFT_ASSIGN_OR_RETURN(name.repository, RepositoryOfFolder(text));
-  } else {
+  // What was made of a folder, which itself stays; or has gone by now, or is
+  // none of a published model any more.
+  WEFT_ASSIGN_OR_RETURN(name.repository, RepositoryOfFolder(text));
+  if (!store.Has(name.repository) && !IsConvertibleFolder(text)) {
     WEFT_ASSIGN_OR_RETURN(name, NameOf(text));
   }
   WEFT_ASSIGN_OR_RETURN(const int64_t bytes, store.Remove(name));

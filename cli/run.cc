@@ -80,17 +80,21 @@ bool IsInputGiven() {
 }
 
 // Sets `flags.has_prompt` where standard input has one.
-absl::Status FindPrompt(Flags& flags, const CommonFlags& common) {
+absl::Status FindPrompt(Flags& flags) {
+  const auto empty = [](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run: ", what,
+                     " is empty: there is nothing to go on from: give a "
+                     "text, or -p \"\" for one that begins anywhere"));
+  };
   if (flags.has_file) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile(flags.file));
+    if (flags.prompt.empty()) return empty(flags.file);
   } else if (!flags.has_prompt && flags.grammar_file != "-" &&
              flags.json_schema != "-" && IsInputGiven()) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile("-"));
-    flags.has_prompt = !flags.prompt.empty();
-    if (!flags.has_prompt) {
-      PrintWarnings(common, {"run: standard input is empty: the prompt is that "
-                             "of the examples: give one with -p or -f"});
-    }
+    flags.has_prompt = true;
+    if (flags.prompt.empty()) return empty("standard input");
   }
   if (!flags.has_prompt && !flags.has_file) flags.prompt = kDefaultPrompt;
   return absl::OkStatus();
@@ -212,7 +216,7 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
 absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
-  WEFT_RETURN_IF_ERROR(FindPrompt(flags, common));
+  WEFT_RETURN_IF_ERROR(FindPrompt(flags));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common,
                                    [&](EngineOptions* options) {

@@ -150,6 +150,14 @@ ConstraintCache::Limits GrammarLimits(const ServedModelFlags& flags) {
   return limits;
 }
 
+// Tells what a model's owner should know.
+void Warn(const ServedModelFlags& flags, const CommonFlags& common,
+          const std::string& line) {
+  if (!flags.one_of_several()) return PrintWarnings(common, {line});
+  const std::string with_name = absl::StrCat(flags.model_name, ": ", line);
+  if (flags.told->insert(with_name).second) PrintWarnings(common, {with_name});
+}
+
 // What a model that is served takes.
 std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
                                                   const std::string& source) {
@@ -164,6 +172,7 @@ std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
     options->more_logit_rows = flags.scheduler.prompt_logprob_rows;
     options->keeps_prompts = !flags.scheduler.cache_folder.empty();
     flags.speculation.ApplyTo(options);
+    options->model.graph.context_at_most = flags.one_of_several();
   };
 }
 
@@ -172,14 +181,28 @@ std::function<void(EngineOptions*)> ServedOptions(const ServedModelFlags& flags,
 absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
                                             const std::string& source,
                                             const CommonFlags& common) {
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                        LoadEngine(flags.model, flags.compile, common,
-                                   ServedOptions(flags, source)));
+  const auto served = ServedOptions(flags, source);
+  WEFT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      LoadEngine(
+          flags.model, flags.compile, common, [&](EngineOptions* options) {
+            served(options);
+            if (!options->model.warn || !flags.one_of_several()) return;
+            options->model.warn = [flags, common](const std::string& warning) {
+              Warn(flags, common, warning);
+            };
+          }));
+  if (const int64_t context = engine->plan().context();
+      context < flags.compile.context) {
+    Warn(flags, common,
+         absl::StrCat("has a context of ", context, ": --context ",
+                      flags.compile.context, " is more than the model takes"));
+  }
   std::string warning;
   WEFT_ASSIGN_OR_RETURN(ChatTemplate chat_template,
                         ChatTemplateOf(engine->plan().vocabulary, &warning));
   if (engine->plan().model.generates() && !warning.empty()) {
-    PrintWarnings(common, {warning});
+    Warn(flags, common, warning);
   }
   ServedModel model;
   model.id = ModelName(flags, engine->plan());
@@ -191,18 +214,18 @@ absl::StatusOr<ServedModel> LoadServedModel(const ServedModelFlags& flags,
   model.customs = answer::CustomsOf(chat_template, engine->tokenizer());
   if (engine->plan().model.generates() && warning.empty() &&
       !model.customs.shows_tools) {
-    PrintWarnings(common,
-                  {"chat template: it shows no tools: the model does not see "
-                   "those of a request; give one that does (--chat-template)"});
+    Warn(flags, common,
+         "chat template: it shows no tools: the model does not see those of a "
+         "request; give one that does (--chat-template)");
   }
   model.chat_template =
       std::make_unique<const ChatTemplate>(std::move(chat_template));
   SchedulerOptions options = flags.scheduler;
-  if (flags.one_of_several && !options.cache_folder.empty()) {
+  if (flags.one_of_several() && !options.cache_folder.empty()) {
     // The others' are.
-    const absl::Status keeps = CheckKeepsPrompts(*engine);
+    const absl::Status keeps = CheckKeepsPrompts(*engine, options.cache_bytes);
     if (!keeps.ok()) {
-      PrintWarnings(common, {absl::StrCat(model.id, ": ", keeps.message())});
+      Warn(flags, common, std::string(keeps.message()));
       options.cache_folder.clear();
     }
   }
@@ -242,7 +265,13 @@ absl::StatusOr<ServedModelFlags> WithModel(const ServedModelFlags& flags,
     WEFT_ASSIGN_OR_RETURN(one.model, ConvertedFolder(source.path, common));
   }
   one.model_name = source.id;
-  one.one_of_several = true;
+  if (IsPlanFile(one.model)) {
+    if (const absl::Status s = one.compile.CheckModel(one.model); !s.ok()) {
+      Warn(one, common, std::string(s.message()));
+    }
+    one.compile.compile_time.clear();
+    one.compile.context = 0;
+  }
   return one;
 }
 
@@ -302,17 +331,20 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
               << " where none is named\n";
   }
   ModelSet::Loader loader;
-  loader.bytes = [flags, common, chat_template](
+  loader.identity = FilesIdentity;
+  ServedModelFlags each = flags;
+  each.told = std::make_shared<std::set<std::string>>();
+  loader.bytes = [each, common, chat_template](
                      const auto& source) -> absl::StatusOr<int64_t> {
     WEFT_ASSIGN_OR_RETURN(const ServedModelFlags one,
-                          WithModel(flags, source, common));
+                          WithModel(each, source, common));
     return PeakBytes(one.model, one.compile, common,
                      ServedOptions(one, chat_template));
   };
-  loader.load = [flags, common, chat_template,
+  loader.load = [each, common, chat_template,
                  log](const auto& source) -> absl::StatusOr<ServedModel> {
     WEFT_ASSIGN_OR_RETURN(const ServedModelFlags one,
-                          WithModel(flags, source, common));
+                          WithModel(each, source, common));
     WEFT_ASSIGN_OR_RETURN(ServedModel model,
                           LoadForServer(one, chat_template, common));
     model.log = log;
@@ -329,7 +361,21 @@ absl::Status AddModels(const Flags& flags, const CommonFlags& common,
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Run(const Flags& flags, const CommonFlags& common) {
+// Of one model, --alias gives it its name.
+absl::Status TakeAlias(Flags* flags) {
+  if (!flags->folder.empty() || flags->aliases.empty()) return absl::OkStatus();
+  if (flags->aliases.size() > 1 || flags->aliases[0].empty() ||
+      absl::StrContains(flags->aliases[0], "=")) {
+    return UsageError(
+        "--alias: one model has one name: write --alias NAME; NAME=MODEL is "
+        "for several (--models)");
+  }
+  flags->model_name = flags->aliases[0];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Run(Flags flags, const CommonFlags& common) {
+  WEFT_RETURN_IF_ERROR(TakeAlias(&flags));
 #ifdef M_ARENA_MAX
   // Else each connection's thread may take from a heap of its own, and what one
   // frees is of no use to the others: with many large grammars the process grew
@@ -485,9 +531,10 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
           ->excludes(name);
   command
       ->add_option("--alias", flags->aliases,
-                   "NAME=MODEL: another name of a model of the folder")
+                   "NAME=MODEL: another name of a model of the folder; NAME: "
+                   "of the one model, as --model-name")
       ->allow_extra_args(false)
-      ->needs(folder);
+      ->excludes(name);
   command
       ->add_option("--model-memory", flags->model_memory,
                    "that all loaded models may take together, as in 16GB; the "

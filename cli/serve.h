@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,7 +19,10 @@ struct ServedModelFlags {
   ServedModelFlags() { scheduler.prompt_logprob_rows = 16; }
 
   std::string model, model_name;
-  bool one_of_several = false;  // of a folder
+  // Of a folder: what only others can obey is told and left, each line once
+  // for each model, however often that is loaded. Null: there is one.
+  std::shared_ptr<std::set<std::string>> told;
+  bool one_of_several() const { return told != nullptr; }
   int slots = 4;
   int64_t client_queue = 0;  // 0: three quarters
   int64_t kv_tokens = 0;     // 0: a whole context for each slot

@@ -336,10 +336,12 @@ absl::StatusOr<AdapterChoice> OpenAdapter(const std::string& text) {
   if (equals != std::string::npos) {
     float scale;
     if (absl::SimpleAtof(text.substr(equals + 1), &scale)) {
-      if (!std::isfinite(scale)) {
+      if (!(std::abs(scale) <= kLargestAdapterScale)) {
         return absl::InvalidArgumentError(
-            absl::StrCat("bad scale of an adapter: ", text,
-                         ": it is not finite: write FILE or FILE=SCALE"));
+            absl::StrCat("bad scale of an adapter: ", text, ": it is ",
+                         std::isfinite(scale) ? "too large" : "not finite",
+                         ": write FILE or FILE=SCALE, a number from ",
+                         -kLargestAdapterScale, " to ", kLargestAdapterScale));
       }
       choice.scale = scale;
       path.resize(equals);

@@ -74,8 +74,13 @@ struct AdapterChoice {
 
 std::vector<float> AdapterScales(absl::Span<const AdapterChoice> adapters);
 
+// The largest scale of an adapter, of either sign: far above what is of use,
+// and small enough to be counted with.
+inline constexpr double kLargestAdapterScale = 1e6;
+
 // "FILE" or "FILE=SCALE", opened; what follows the last = is part of the name
-// where it is no number. Errors: a scale that is not finite; those of Open.
+// where it is no number. Errors: a scale that is too large or no number; those
+// of Open.
 absl::StatusOr<AdapterChoice> OpenAdapter(const std::string& text);
 
 // Attaches them to the weights of the plain graph of `model` (ops/lora.h), with

@@ -110,11 +110,13 @@ ApiError HttpError(int status, std::string message) {
   return Make(KindOf(status), std::move(message));
 }
 
-absl::Status ContextError(int64_t prompt_tokens, int64_t context) {
+absl::Status ContextError(int64_t prompt_tokens, int64_t context,
+                          int64_t largest) {
   absl::Status status = absl::OutOfRangeError(absl::StrCat(
       "the prompt has ", prompt_tokens,
-      " tokens, which leaves no room in a context of ", context,
-      ": shorten it, or start the server with a larger --context"));
+      " tokens, which leaves no room in a context of ", context, ": shorten it",
+      context < largest ? ", or start the server with a larger --context"
+                        : ": the model takes no more"));
   status.SetPayload(kPromptTokens, absl::Cord(absl::StrCat(prompt_tokens)));
   status.SetPayload(kContext, absl::Cord(absl::StrCat(context)));
   return status;

@@ -24,8 +24,10 @@ ApiError ToApiError(const absl::Status& status);
 // An error that HTTP itself has a number for.
 ApiError HttpError(int status, std::string message);
 
-// A prompt that leaves no room: kOutOfRange with both numbers.
-absl::Status ContextError(int64_t prompt_tokens, int64_t context);
+// A prompt that leaves no room: kOutOfRange with both numbers. `largest`: the
+// context that the model could have.
+absl::Status ContextError(int64_t prompt_tokens, int64_t context,
+                          int64_t largest);
 
 nlohmann::ordered_json ErrorJson(const ApiError& error);
 

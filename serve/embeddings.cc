@@ -33,6 +33,46 @@ json VectorJson(const std::vector<float>& vector, bool base64) {
                         vector.size() * sizeof(float)));
 }
 
+// Tokens of a text, of which those that are its own (`plain`, without what the
+// vocabulary puts around them) are cut so that at most `most` are left: a text
+// still begins and ends as the model wants it.
+std::vector<int32_t> Cut(const std::vector<int32_t>& tokens,
+                         const std::vector<int32_t>& plain, size_t most) {
+  if (tokens.size() <= most) return tokens;
+  const auto own =
+      std::search(tokens.begin(), tokens.end(), plain.begin(), plain.end());
+  const size_t around = tokens.size() - plain.size();
+  if (own == tokens.end() || around >= most) {
+    return {tokens.begin(), tokens.begin() + most};
+  }
+  std::vector<int32_t> cut(tokens.begin(), own + (most - around));
+  cut.insert(cut.end(), own + plain.size(), tokens.end());
+  return cut;
+}
+
+// The tokens of an input, as many as are asked for.
+absl::StatusOr<std::vector<int32_t>> InputTokens(const ServedModel& model,
+                                                 const ServiceLimits& limits,
+                                                 const Prompt& input,
+                                                 int64_t truncate,
+                                                 const EncodeOptions& encode) {
+  WEFT_ASSIGN_OR_RETURN(
+      std::vector<int32_t> tokens,
+      EncodePrompt(model, input, /*parse_special=*/false, encode));
+  int64_t most = model.capacity();
+  if (limits.prompt_tokens > 0) most = std::min(most, limits.prompt_tokens);
+  if (truncate > 0) most = std::min(most, truncate);
+  if (truncate == 0 || static_cast<int64_t>(tokens.size()) <= most) {
+    return tokens;
+  }
+  EncodeOptions bare = encode;
+  bare.add_special = false;
+  WEFT_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> plain,
+      EncodePrompt(model, input, /*parse_special=*/false, bare));
+  return Cut(tokens, plain, static_cast<size_t>(most));
+}
+
 // Texts of one request that wait at the same time: more would fill the queue.
 constexpr size_t kWave = 64;
 
@@ -101,7 +141,7 @@ absl::StatusOr<std::vector<Request>> EmbeddingRequests(
     request.adapter_scales = model.adapters->Get();
     WEFT_ASSIGN_OR_RETURN(
         request.prompt_tokens,
-        EncodePrompt(model, input, /*parse_special=*/false, encode));
+        InputTokens(model, limits, input, asked.truncate, encode));
     WEFT_RETURN_IF_ERROR(
         CheckPrompt(model, limits, request.prompt_tokens, "input", 0));
     requests.push_back(std::move(request));

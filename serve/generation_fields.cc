@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "loaders/lora_adapter.h"
 #include "serve/output_format.h"
 
 namespace weft {
@@ -106,8 +107,6 @@ void ReadSpeculate(JsonFields* fields, GenerationFields* generation) {
   }
 }
 
-constexpr double kLargestScale = 1e6;
-
 }  // namespace
 
 absl::Status ReadAdapterScales(const json& list, const std::string& path,
@@ -121,7 +120,7 @@ absl::Status ReadAdapterScales(const json& list, const std::string& path,
     absl::optional<int64_t> id;
     float scale = 0;
     entry.Integer("id", 0, kMost, &id);
-    entry.Number("scale", -kLargestScale, kLargestScale, &scale);
+    entry.Number("scale", -kLargestAdapterScale, kLargestAdapterScale, &scale);
     if (!id.has_value()) entry.Fail("id", "want the number of an adapter");
     if (!entry.Has("scale")) entry.Fail("scale", "want a number");
     if (!entry.status().ok()) return entry.status();

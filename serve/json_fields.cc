@@ -1,6 +1,7 @@
 #include "serve/json_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -30,8 +31,14 @@ const char* Kind(const json& value) {
     case json::value_t::number_unsigned:
       return "an integer";
     case json::value_t::number_float:
-    case json::value_t::binary:  // as it is spelled
-      return "a number with a fraction or exponent";
+      // Integers that no 64 bits hold are read as these.
+      return std::abs(value.get<double>()) >= 0x1p63
+                 ? "a number that is too large"
+                 : "a number with a fraction or exponent";
+    case json::value_t::binary:  // a number as it is spelled
+      return SpellingOf(value).find_first_of(".eE") == std::string::npos
+                 ? "a number that is too large"
+                 : "a number with a fraction or exponent";
     default:
       return "null";
   }

@@ -71,8 +71,18 @@ bool ModelSet::Source::Answers(absl::string_view name) const {
   return is(name) || is(absl::StripSuffix(name, ":latest"));
 }
 
-bool ModelSet::IsStale(const Member& member) const {
-  return by_name() && !member.model->engine().CheckFiles().ok();
+namespace {
+
+absl::Status HealthOf(const ServedModel& model) {
+  WEFT_RETURN_IF_ERROR(model.engine().CheckFiles());
+  return model.scheduler->Damage();
+}
+
+}  // namespace
+
+bool ModelSet::IsSound(const Member& member) const {
+  return !by_name() || (member.identity == loader_.identity(member.source) &&
+                        HealthOf(*member.model).ok());
 }
 
 ModelSet::Member* ModelSet::Find(absl::string_view name) const {
@@ -115,7 +125,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelSet::Get(
   const absl::MutexLock lock(&mutex_);
   Member* const member = any ? members_.front().get() : Find(name);
   const auto ready = [&] {
-    return member->model && !member->leaving && !IsStale(*member);
+    return member->model && !member->leaving && IsSound(*member);
   };
   if (ready() && !closed_) return Use(member);
   const int64_t place = ++asked_;
@@ -139,7 +149,9 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> ModelSet::Get(
 }
 
 absl::Status ModelSet::Load(Member* member, const std::function<bool()>& gone) {
-  if (member->state == State::kFailed &&
+  const std::string identity = loader_.identity(member->source);
+  const bool changed = identity != member->identity;
+  if (!changed && member->state == State::kFailed &&
       Clock::now() - member->failed < kRetry) {
     return member->error;
   }
@@ -156,9 +168,16 @@ absl::Status ModelSet::Load(Member* member, const std::function<bool()>& gone) {
   };
   // Only the first of those who wait gets here, so the member stays as it is
   // while the lock is given up.
-  if (member->model) {  // of a file that has changed
-    WEFT_RETURN_IF_ERROR(Leave(member, gone));
+  if (member->model) {
+    const absl::Status health = HealthOf(*member->model);
+    WEFT_RETURN_IF_ERROR(Leave(member, gone, nullptr));
+    // To load the same file again at once is no use.
+    if (!changed && !health.ok()) return fail(health);
+  }
+  if (changed) {
+    member->identity = identity;
     member->bytes = -1;
+    member->adapters = nullptr;
   }
   if (member->bytes < 0) {
     mutex_.Unlock();
@@ -173,6 +192,11 @@ absl::Status ModelSet::Load(Member* member, const std::function<bool()>& gone) {
   absl::StatusOr<ServedModel> model = loader_.load(member->source);
   mutex_.Lock();
   if (!model.ok()) return fail(model.status());
+  if (member->adapters != nullptr) {
+    model->adapters = member->adapters;
+  } else {
+    member->adapters = model->adapters;
+  }
   member->model = std::make_unique<const ServedModel>(*std::move(model));
   member->state = State::kReady;
   ++loads_;
@@ -188,28 +212,40 @@ absl::Status ModelSet::MakeRoom(int64_t bytes,
         " MiB together: ask for another, or start the server with more "
         "--model-memory, or a smaller --context, --slots or --kv-tokens"));
   }
-  while (LoadedBytes() + bytes > budget_) {
-    Member* oldest = nullptr;
-    for (const auto& member : members_) {
-      if (member->model && (!oldest || member->asked < oldest->asked)) {
-        oldest = member.get();
-      }
+  const auto fits = [&](int64_t free) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return LoadedBytes(true) + LoadedBytes(false) - free + bytes <= budget_;
+  };
+  while (!fits(0)) {
+    // When enough of them are at rest, nobody need wait.
+    if (fits(LoadedBytes(false))) {
+      Unload(Oldest(false));
+      continue;
     }
-    WEFT_RETURN_IF_ERROR(Leave(oldest, gone));
+    WEFT_RETURN_IF_ERROR(Leave(Oldest(true), gone, [&] {
+      mutex_.AssertHeld();
+      return fits(LoadedBytes(false));
+    }));
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelSet::Leave(Member* member,
-                             const std::function<bool()>& gone) {
+absl::Status ModelSet::Leave(Member* member, const std::function<bool()>& gone,
+                             const std::function<bool()>& room) {
   member->leaving = true;
-  while (member->users > 0 && !closed_ && !gone()) {
+  while (member->users > 0 && !closed_ && !gone() && !(room && room())) {
     changed_.WaitWithTimeout(&mutex_, kLook);
   }
   member->leaving = false;
   if (closed_) return Closed();
-  if (member->users > 0) return absl::CancelledError("the client has gone");
+  if (member->users == 0) {
+    Unload(member);
+    return absl::OkStatus();
+  }
+  if (room && room()) return absl::OkStatus();
+  return absl::CancelledError("the client has gone");
+}
 
+void ModelSet::Unload(Member* member) {
   std::unique_ptr<const ServedModel> model = std::move(member->model);
   member->state = State::kUnloaded;
   ++unloads_;
@@ -219,13 +255,23 @@ absl::Status ModelSet::Leave(Member* member,
   mutex_.Unlock();
   model.reset();
   mutex_.Lock();
-  return absl::OkStatus();
 }
 
-int64_t ModelSet::LoadedBytes() const {
+ModelSet::Member* ModelSet::Oldest(bool in_use) const {
+  Member* oldest = nullptr;
+  for (const auto& member : members_) {
+    if (member->model && (member->users > 0) == in_use &&
+        (!oldest || member->asked < oldest->asked)) {
+      oldest = member.get();
+    }
+  }
+  return oldest;
+}
+
+int64_t ModelSet::LoadedBytes(bool in_use) const {
   int64_t bytes = 0;
   for (const auto& member : members_) {
-    if (member->model) bytes += member->bytes;
+    if (member->model && (member->users > 0) == in_use) bytes += member->bytes;
   }
   return bytes;
 }
@@ -237,16 +283,22 @@ std::vector<ModelSet::Info> ModelSet::List() const {
     Info info;
     info.source = member->source;
     info.state = member->state;
+    absl::Status error = member->error;
     info.bytes = std::max<int64_t>(member->bytes, 0);
-    if (info.state == State::kFailed)
-      info.error = std::string(member->error.message());
     if (member->model) {
       const ModelInfo& model = member->model->engine().plan().model;
       info.context = member->model->capacity();
       info.architecture = model.architecture;
       info.parameters = model.parameters;
-      info.files = member->model->engine().CheckFiles();
+      info.health = HealthOf(*member->model);
+      // Its requests fail; it is loaded again when it is next asked for.
+      if (const absl::Status damage = member->model->scheduler->Damage();
+          !damage.ok()) {
+        info.state = State::kFailed;
+        error = damage;
+      }
     }
+    if (info.state == State::kFailed) info.error = std::string(error.message());
     list.push_back(std::move(info));
   }
   return list;

@@ -2,10 +2,16 @@
 //
 // Idea: a model is loaded when it is first asked for. What each takes at its
 // peak is known from its plan before it is loaded, so the sum of those that are
-// loaded stays within a budget. Where it would not, the one that was asked for
-// longest ago is unloaded, once the requests that use it have ended; who asks
-// for it meanwhile waits until it is loaded again. Models are loaded one at a
-// time, in the order in which they were asked for: so nobody waits for ever.
+// loaded stays within a budget. Where it would not, those go that nobody uses,
+// the one that was asked for longest ago first. Where that is not enough, the
+// oldest of the others is unloaded once the requests that use it have ended;
+// who asks for it meanwhile waits until it is loaded again. Models are loaded
+// one at a time, in the order in which they were asked for: so nobody waits for
+// ever, and for a model that is loaded nobody waits at all.
+//
+// What is known of a model is known of its file as it was: one that was
+// written to, replaced or removed is looked at anew when it is next asked for,
+// and so is one that failed, after a while or as soon as its file is another.
 //
 // Thread-safe once it has its models.
 #pragma once
@@ -41,7 +47,11 @@ class ModelSet {
     bool Answers(absl::string_view name) const;
   };
 
+  // Called by one thread at a time, but for `identity`.
   struct Loader {
+    // Of its file as it lies there now: another text when it is another file,
+    // or was written to. Quick: asked for with every request.
+    std::function<std::string(const Source& source)> identity;
     // What it takes at its peak, in bytes, by its plan.
     std::function<absl::StatusOr<int64_t>(const Source& source)> bytes;
     std::function<absl::StatusOr<ServedModel>(const Source& source)> load;
@@ -58,10 +68,11 @@ class ModelSet {
     int64_t context = 0;  // the most tokens of a text
     std::string architecture;
     int64_t parameters = 0;
-    absl::Status files;  // Engine::CheckFiles
+    absl::Status health;  // Engine::CheckFiles, Scheduler::Damage
   };
 
-  // After a load that failed, how long its error stands before another try.
+  // After a load that failed, how long its error stands before another try,
+  // unless the file is another.
   static constexpr std::chrono::seconds kRetry{10};
 
   ~ModelSet();
@@ -106,7 +117,10 @@ class ModelSet {
   struct Member {
     Source source;
     State state = State::kUnloaded;
-    int64_t bytes = -1;  // not known yet
+    std::string identity;  // of the file that what follows is of
+    int64_t bytes = -1;    // not known yet
+    // What a client has set outlives the loaded model.
+    std::shared_ptr<DefaultAdapters> adapters;
     std::unique_ptr<const ServedModel> model;
     int64_t users = 0;
     int64_t asked = 0;     // by the count of `asked_`
@@ -122,12 +136,18 @@ class ModelSet {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status MakeRoom(int64_t bytes, const std::function<bool()>& gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Unloads it once nobody uses it.
-  absl::Status Leave(Member* member, const std::function<bool()>& gone)
+  // Unloads it once nobody uses it; does without as soon as `room` is true,
+  // which may be null.
+  absl::Status Leave(Member* member, const std::function<bool()>& gone,
+                     const std::function<bool()>& room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether its file has changed since it was loaded.
-  bool IsStale(const Member& member) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  int64_t LoadedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void Unload(Member* member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether requests can use it as it is.
+  bool IsSound(const Member& member) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Of those that are loaded and in use or not, the one that was asked for
+  // longest ago; null: none.
+  Member* Oldest(bool in_use) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  int64_t LoadedBytes(bool in_use) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   Loader loader_;
   int64_t budget_ = 0;

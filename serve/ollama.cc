@@ -389,6 +389,7 @@ absl::StatusOr<std::vector<std::vector<float>>> Vectors(
     HttpCall* call, int64_t* tokens) {
   WEFT_ASSIGN_OR_RETURN(EmbeddingsRequest asked,
                         ReadEmbeddingsRequest(body, limits.request));
+  if (!JsonFields(body, "").Has("truncate")) asked.truncate = -1;
   WEFT_ASSIGN_OR_RETURN(
       std::vector<Request> requests,
       EmbeddingRequests(model, limits, WhileClientIsThere(call), asked));

@@ -143,6 +143,11 @@ absl::StatusOr<EmbeddingsRequest> ReadEmbeddingsRequest(
   }
   request.base64 = format == "base64";
   fields.Integer("dimensions", 1, kMostIds, &request.dimensions);
+  // Jina's and text-embeddings-inference's, and vLLM's.
+  bool truncate = false;
+  fields.Bool("truncate", &truncate);
+  if (truncate) request.truncate = -1;
+  fields.Integer("truncate_prompt_tokens", -1, kMostIds, &request.truncate);
   if (!fields.status().ok()) return fields.status();
   return request;
 }

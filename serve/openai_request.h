@@ -113,6 +113,9 @@ struct EmbeddingsRequest {
   // The first so many numbers of a vector; unset: all.
   absl::optional<int64_t> dimensions;
   bool base64 = false;
+  // Texts are cut to so many tokens; -1: to what fits; 0: not at all, and what
+  // is too long is an error.
+  int64_t truncate = 0;
 };
 
 struct TokenizeRequest {

@@ -68,7 +68,10 @@ absl::Status CheckPrompt(const ServedModel& model, const ServiceLimits& limits,
     }
   }
   const int64_t capacity = model.capacity();
-  if (size + more > capacity) return ContextError(size, capacity);
+  if (size + more > capacity) {
+    return ContextError(size, capacity,
+                        model.engine().plan().model.context_length);
+  }
   if (limits.prompt_tokens > 0 && size > limits.prompt_tokens) {
     return FieldError(
         field, absl::StrCat("has ", size, " tokens: at most ",

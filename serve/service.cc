@@ -230,8 +230,8 @@ void Service::Health(HttpCall* call) {
   json models = json::object();
   for (const ModelSet::Info& model : models_.List()) {
     // Every request would be refused; one of several is loaded again.
-    if (!model.files.ok() && !models_.by_name()) {
-      return call->Answer(HttpError(503, std::string(model.files.message())));
+    if (!model.health.ok() && !models_.by_name()) {
+      return call->Answer(HttpError(503, std::string(model.health.message())));
     }
     models[model.source.id] = std::string(Name(model.state));
   }

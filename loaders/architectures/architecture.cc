@@ -47,7 +47,9 @@ constexpr float kLeastFactor = 1e-30f;
 constexpr float kLargestFactor = 1e30f;
 
 absl::StatusOr<int64_t> ContextOf(const ModelConfig& config,
-                                  const ModelTraits& traits, int64_t asked) {
+                                  const ModelTraits& traits,
+                                  const GraphOptions& options) {
+  const int64_t asked = options.context;
   if (asked == 0) {
     // Beyond the original context longrope takes other factors: not unasked.
     const int64_t context = std::min(config.context_length, kDefaultContext);
@@ -56,6 +58,7 @@ absl::StatusOr<int64_t> ContextOf(const ModelConfig& config,
                : context;
   }
   const int64_t most = std::min(config.context_length, kLargestContext);
+  if (asked > most && options.context_at_most) return most;
   if (asked < 1 || asked > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("context is out of range: ", asked,
@@ -665,8 +668,8 @@ absl::StatusOr<LoadedGraph> BuildGraph(const GgufFile& file,
   }
   WEFT_ASSIGN_OR_RETURN(ModelConfig config,
                         ReadModelConfig(file, architecture->traits));
-  WEFT_ASSIGN_OR_RETURN(int64_t context, ContextOf(config, architecture->traits,
-                                                   options.context));
+  WEFT_ASSIGN_OR_RETURN(int64_t context,
+                        ContextOf(config, architecture->traits, options));
   if (options.kv_type.last_block() >= config.block_count) {
     return absl::InvalidArgumentError(
         absl::StrCat("kv-type names a block that is not there: ",

@@ -25,6 +25,8 @@ struct GraphOptions {
   KvTypes kv_type;
   // Positions per sequence, 0: the model's, at most 4096.
   int64_t context = 0;
+  // A model with fewer positions has those; else it is an error.
+  bool context_at_most = false;
   // Rows in one step, at most.
   int64_t tokens = 512;
   // Also writes down the model's next-token block (LoadedGraph), and lets the

@@ -60,7 +60,7 @@ absl::Status CheckOptions(const Engine& engine, int32_t slots,
 
 absl::StatusOr<std::unique_ptr<PromptFiles>> OpenFiles(
     Engine& engine, const SchedulerOptions& options) {
-  WEFT_RETURN_IF_ERROR(CheckKeepsPrompts(engine));
+  WEFT_RETURN_IF_ERROR(CheckKeepsPrompts(engine, options.cache_bytes));
   if (!options.prefix_cache) {
     return absl::InvalidArgumentError(
         "prompts cannot be kept in files: the prefix cache is switched off");
@@ -111,6 +111,10 @@ class Scheduler::Impl {
   bool Cancel(RequestId id);
   int64_t Drain(absl::Duration longest);
   SchedulerStats GetStats() const;
+  absl::Status Damage() const {
+    const absl::MutexLock lock(&mutex_);
+    return damage_;
+  }
 
  private:
   absl::StatusOr<std::unique_ptr<RequestState>> MakeState(
@@ -138,6 +142,7 @@ class Scheduler::Impl {
   absl::CondVar work_;   // something for the thread to do
   SteadyCondVar ended_;  // requests have ended
   std::vector<std::unique_ptr<RequestState>> submitted_ ABSL_GUARDED_BY(mutex_);
+  absl::Status damage_ ABSL_GUARDED_BY(mutex_);
   std::vector<RequestId> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::set<RequestId> open_ ABSL_GUARDED_BY(mutex_);
   // By client; the requests have the counts, too.
@@ -276,6 +281,14 @@ SchedulerStats Scheduler::Impl::GetStats() const {
   const absl::MutexLock lock(&mutex_);
   SchedulerStats stats = stats_;
   stats.refused = refused_;
+  if (files_ != nullptr) {
+    // Written and removed beside, also when nothing runs.
+    const PromptFiles::Stats stored = files_->GetStats();
+    stats.stored_bytes = stored.bytes;
+    stats.pages_loaded = stored.read;
+    stats.pages_stored = stored.written;
+    stats.pages_damaged = stored.damaged;
+  }
   stats.waiting += static_cast<int64_t>(submitted_.size());
   return stats;
 }
@@ -310,15 +323,24 @@ void Scheduler::Impl::Loop() {
       const absl::MutexLock lock(&mutex_);
       stats_ = batcher_.stats();
       unstarted_ = batcher_.unstarted();
+      damage_ = batcher_.damage();
     }
     batcher_.TellNews(&ended);
   }
 }
 
-absl::Status CheckKeepsPrompts(const Engine& engine) {
-  if (engine.plan().model.generates()) return absl::OkStatus();
+absl::Status CheckKeepsPrompts(const Engine& engine, int64_t cache_bytes) {
+  if (!engine.plan().model.generates()) {
+    return absl::InvalidArgumentError(
+        "prompts of this model cannot be kept in files: it writes no text");
+  }
+  const int64_t least = PromptFiles::FileBytes(engine.cache().page_bytes(),
+                                               engine.cache().slot_bytes());
+  if (cache_bytes >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "prompts of this model cannot be kept in files: it writes no text");
+      absl::StrCat("prompts of this model cannot be kept in files of ",
+                   cache_bytes, " bytes together: one page takes ", least,
+                   ": allow more, best room for some thousand pages"));
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(
@@ -357,5 +379,7 @@ int64_t Scheduler::Drain(absl::Duration longest) {
 }
 
 SchedulerStats Scheduler::GetStats() const { return impl_->GetStats(); }
+
+absl::Status Scheduler::Damage() const { return impl_->Damage(); }
 
 }  // namespace weft

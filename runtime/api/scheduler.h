@@ -54,8 +54,9 @@
 namespace weft {
 
 // Whether prompts of this engine can be kept in files
-// (SchedulerOptions::cache_folder): an error that says why not.
-absl::Status CheckKeepsPrompts(const Engine& engine);
+// (SchedulerOptions::cache_folder) of so many bytes together: an error that
+// says why not.
+absl::Status CheckKeepsPrompts(const Engine& engine, int64_t cache_bytes);
 
 class Scheduler {
  public:
@@ -98,6 +99,10 @@ class Scheduler {
   int64_t Drain(absl::Duration longest);
 
   SchedulerStats GetStats() const;
+
+  // Why every request fails, and others would: the plan's weights are damaged
+  // (weight_checksum.h). An error of a disk that met some requests is none.
+  absl::Status Damage() const;
 
  private:
   class Impl;

@@ -11,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/output_file.h"
 #include "ops/kernels/kernel.h"
 #include "xxhash.h"
 
@@ -52,10 +51,6 @@ int64_t UseOf(int64_t index) {
   return absl::GetCurrentTimeNanos() - index * kBetween;
 }
 
-timespec AsTime(int64_t nanoseconds) {
-  return absl::ToTimespec(absl::FromUnixNanos(nanoseconds));
-}
-
 bool ReadAll(const std::string& path, int64_t used,
              std::vector<uint8_t>* bytes) {
   const int file =
@@ -70,29 +65,12 @@ bool ReadAll(const std::string& path, int64_t used,
       got = read(file, bytes->data() + at, bytes->size() - at);
       if (got > 0) at += static_cast<size_t>(got);
     } while (got > 0 && at < bytes->size());
-    const timespec times[2] = {AsTime(used), AsTime(used)};
+    const timespec time = absl::ToTimespec(absl::FromUnixNanos(used));
+    const timespec times[2] = {time, time};
     futimens(file, times);
   }
   close(file);
   return at == bytes->size();
-}
-
-// What stands in a file's place and is none, such as a link to somebody's file.
-void RemoveOther(const std::string& path) {
-  struct stat status;
-  if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    unlink(path.c_str());
-  }
-}
-
-// For the owner alone: it was made of people's texts.
-void TakeForOwner(const std::string& path, int64_t used) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return;
-  const timespec times[2] = {AsTime(used), AsTime(used)};
-  futimens(file, times);
-  fchmod(file, S_IRUSR | S_IWUSR);
-  close(file);
 }
 
 }  // namespace
@@ -140,9 +118,8 @@ bool PageStore::Has(const Key& key) const {
   return options_.folder->Has(NameOf(key));
 }
 
-bool PageStore::Read(const Key& key, int64_t index,
-                     absl::Span<const int32_t> tokens,
-                     const std::function<void(const uint8_t* page)>& take) {
+bool PageStore::Check(const Key& key, int64_t index,
+                      absl::Span<const int32_t> tokens) {
   const std::string name = NameOf(key);
   const std::string path = options_.folder->PathOf(name);
   const int64_t size = FileBytes() - kSumBytes;
@@ -161,19 +138,28 @@ bool PageStore::Read(const Key& key, int64_t index,
   }
   {
     const absl::MutexLock lock(&mutex_);
-    stats_.read += good ? 1 : 0;
     stats_.damaged += damaged ? 1 : 0;
   }
-  if (good) take(file_.data() + sizeof(Head));
   return good;
+}
+
+bool PageStore::Read(const Key& key, int64_t index,
+                     absl::Span<const int32_t> tokens,
+                     const std::function<void(const uint8_t* page)>& take) {
+  if (!Check(key, index, tokens)) return false;
+  take(file_.data() + sizeof(Head));
+  const absl::MutexLock lock(&mutex_);
+  ++stats_.read;
+  return true;
 }
 
 void PageStore::Write(const Key& key, int64_t index,
                       absl::Span<const int32_t> tokens,
                       const std::function<void(uint8_t* page)>& fill) {
   const absl::MutexLock lock(&mutex_);
-  if (closed_ || failed_ || count_ == options_.waiting ||
-      FileBytes() > options_.folder->limit() || Has(key)) {
+  if (closed_ || count_ == options_.waiting ||
+      FileBytes() > options_.folder->limit() || Has(key) ||
+      !options_.folder->Writable()) {
     return;
   }
   for (int i = 0; i < count_; ++i) {
@@ -205,25 +191,17 @@ void PageStore::WriteAll() {
     const XXH128_canonical_t sum =
         SumOf(waiting.bytes.data(), size - kSumBytes);
     std::memcpy(waiting.bytes.data() + size - kSumBytes, &sum, kSumBytes);
-    const std::string path = options_.folder->PathOf(name);
-    RemoveOther(path);
-    const absl::Status status =
-        WriteFile(path, {reinterpret_cast<const char*>(waiting.bytes.data()),
-                         static_cast<size_t>(size)});
-    const int64_t used = UseOf(waiting.index);
-    if (status.ok()) {
-      TakeForOwner(path, used);
-      options_.folder->Note(name, size, used);
-    }
+    std::string news;
+    const bool written = options_.folder->Write(
+        name,
+        {reinterpret_cast<const char*>(waiting.bytes.data()),
+         static_cast<size_t>(size)},
+        UseOf(waiting.index), &news);
+    if (!news.empty()) Log(news);
     mutex_.Lock();
     first_ = (first_ + 1) % options_.waiting;
     --count_;
-    if (status.ok()) {
-      ++stats_.written;
-    } else {
-      failed_ = true;
-      Log(absl::StrCat("prompts are cached no more: ", status.message()));
-    }
+    if (written) ++stats_.written;
   }
 }
 

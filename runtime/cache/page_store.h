@@ -71,6 +71,9 @@ class PageStore {
   bool Read(const Key& key, int64_t index, absl::Span<const int32_t> tokens,
             const std::function<void(const uint8_t* page)>& take);
 
+  // Whether Read would give the page; what is damaged is removed.
+  bool Check(const Key& key, int64_t index, absl::Span<const int32_t> tokens);
+
   // Has a page written if it is not there: `fill` makes it, at once. Nothing
   // when too many wait.
   void Write(const Key& key, int64_t index, absl::Span<const int32_t> tokens,
@@ -103,7 +106,6 @@ class PageStore {
   int first_ ABSL_GUARDED_BY(mutex_) = 0;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread writer_;
 };

@@ -17,6 +17,11 @@ int64_t PromptFiles::Bytes(int64_t page_bytes, int64_t slot_bytes) {
                          : pages + PageStore::BytesFor(slot_bytes, kStates);
 }
 
+int64_t PromptFiles::FileBytes(int64_t page_bytes, int64_t slot_bytes) {
+  const int64_t page = PageStore::BytesFor(page_bytes, 0);
+  return slot_bytes == 0 ? page : page + PageStore::BytesFor(slot_bytes, 0);
+}
+
 absl::StatusOr<std::unique_ptr<PromptFiles>> PromptFiles::Open(
     const Options& options) {
   std::unique_ptr<PromptFiles> files(new PromptFiles);

@@ -28,6 +28,9 @@ class PromptFiles {
   // Memory for what is on its way to or from files.
   static int64_t Bytes(int64_t page_bytes, int64_t slot_bytes);
 
+  // Of the least that is of any use: a page, and the states behind it.
+  static int64_t FileBytes(int64_t page_bytes, int64_t slot_bytes);
+
   // Errors: as PageFolder::Open.
   static absl::StatusOr<std::unique_ptr<PromptFiles>> Open(
       const Options& options);

@@ -168,6 +168,10 @@ void Batcher::Step() {
     const absl::Status status = RunRows();
     if (status.ok()) embeds_ ? PoolVectors() : ChooseTokens();
     step_end_ = std::chrono::steady_clock::now();
+    // Weights are compared in the first step that reads them: when a step has
+    // worked, it is not them.
+    worked_ |= status.ok();
+    if (!worked_ && absl::IsDataLoss(status)) damage_ = status;
     TakeTokens(status);
     TakeGuesses();
     const SteadyTime end = std::chrono::steady_clock::now();
@@ -617,13 +621,6 @@ absl::Status Batcher::CountRows(Sequence* sequence) {
 }
 
 void Batcher::UpdateGauges() {
-  if (files_ != nullptr) {
-    const PromptFiles::Stats stored = files_->GetStats();
-    stats_.stored_bytes = stored.bytes;
-    stats_.pages_loaded = stored.read;
-    stats_.pages_stored = stored.written;
-    stats_.pages_damaged = stored.damaged;
-  }
   const PagePool& pool = cache_.pool();
   stats_.waiting = static_cast<int64_t>(waiting_.size());
   stats_.running = static_cast<int64_t>(running_.size());

@@ -110,6 +110,8 @@ class Batcher {
   int64_t unstarted() const { return unstarted_; }
   // As of the last step.
   const SchedulerStats& stats() const { return stats_; }
+  // Of the plan's weights: every step fails.
+  const absl::Status& damage() const { return damage_; }
 
  private:
   uint64_t AdapterScope(const RequestState& request);
@@ -128,6 +130,8 @@ class Batcher {
   absl::Status AttachPages(size_t index);
   absl::StatusOr<int64_t> LoadPages(const Sequence& sequence, int64_t begin,
                                     int64_t most);
+  void CheckPages(PageStore::Key key, absl::Span<const int32_t> tokens,
+                  int64_t begin, int64_t most);
   void StorePages(const Sequence& sequence, int64_t first_page);
   int64_t FindCheckpoint(const Sequence& sequence,
                          absl::Span<const int32_t> tokens) const;
@@ -181,6 +185,8 @@ class Batcher {
   void TakeVector(Sequence* sequence);
   bool Shift(Sequence* sequence);
   void WarnOfNans(const NanLogits& nans);
+  absl::Status CheckLogits(const Sequence& sequence, const NanLogits& nans);
+  absl::Status WithAdapters(const Sequence& sequence, absl::Status error) const;
   void Log(const std::string& line) const;
   void CountToken(Sequence* sequence);
   void Finish(Sequence* sequence, FinishReason reason,
@@ -214,6 +220,8 @@ class Batcher {
   int64_t unstarted_ = 0;
   SteadyTime rows_end_, step_end_;  // of the last step
   bool warned_of_nans_ = false;
+  bool worked_ = false;  // a step has
+  absl::Status damage_;
   SchedulerStats stats_;
 
   std::vector<ChooserScratch> scratch_;  // of those that choose side by side

@@ -92,6 +92,9 @@ absl::StatusOr<int64_t> Batcher::LoadPages(const Sequence& sequence,
         [&](const uint8_t* bytes) { cache_.WritePage(page, bytes); });
     if (!read) {
       WEFT_RETURN_IF_ERROR(cache_.Truncate(sequence.slot, first));
+      // What else is damaged goes now, so that it is written anew with this
+      // page, and not one after the other with each start.
+      CheckPages(key, tokens, end, most);
       break;
     }
     WEFT_RETURN_IF_ERROR(
@@ -99,6 +102,18 @@ absl::StatusOr<int64_t> Batcher::LoadPages(const Sequence& sequence,
     there = end;
   }
   return there;
+}
+
+// Removes damaged files of the pages from the token `begin` on, up to `most`
+// tokens; `key`: of the page before.
+void Batcher::CheckPages(PageStore::Key key, absl::Span<const int32_t> tokens,
+                         int64_t begin, int64_t most) {
+  PageStore& pages = files_->pages();
+  for (; begin + kPageTokens <= most; begin += kPageTokens) {
+    const auto own = tokens.subspan(begin, kPageTokens);
+    key = pages.KeyOf(key, own);
+    if (pages.Has(key)) pages.Check(key, begin / kPageTokens, own);
+  }
 }
 
 // Puts the whole pages from this one on, which are computed, into files.
@@ -132,9 +147,13 @@ int64_t Batcher::FindCheckpoint(const Sequence& sequence,
 absl::Status Batcher::AttachCheckpoint(Sequence* sequence) {
   if (sequence->computed > 0) return absl::OkStatus();
   const int64_t found = FindCheckpoint(*sequence, sequence->tokens);
-  if (const int64_t stored = FindStored(*sequence); stored > found) {
+  // Where one is not what it should be, the next shorter may be.
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (int64_t stored = FindStored(*sequence);
+       stored > found && stored < before; stored = FindStored(*sequence)) {
     WEFT_ASSIGN_OR_RETURN(const bool loaded, LoadStates(sequence, stored));
     if (loaded) return absl::OkStatus();
+    before = stored;
   }
   if (found == 0) return absl::OkStatus();
   const uint64_t scope = sequence->request->scope;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ops/pooling.h"
 #include "runtime/generation/batcher.h"
 
@@ -44,7 +45,7 @@ void Batcher::ChooseToken(Sequence* sequence, int64_t row,
   const absl::Span<float> logits =
       absl::MakeSpan(logits_).subspan(row * columns_, columns_);
   sequence->nans = MaskNans(logits);
-  sequence->choice_status = CheckSomeLeft(sequence->nans, columns_);
+  sequence->choice_status = CheckLogits(*sequence, sequence->nans);
   if (!sequence->choice_status.ok()) return;
   sequence->choice_status = sequence->chooser.Choose(
       logits, sequence->tokens, sequence->generated, scratch, &sequence->token);
@@ -60,7 +61,7 @@ void Batcher::ReadPromptRow(size_t index) {
   PromptRow& row = prompt_rows_[index];
   const absl::Span<float> logits = absl::MakeSpan(logits_).subspan(
       (choosing_.size() + index) * columns_, columns_);
-  row.status = CheckSomeLeft(MaskNans(logits), columns_);
+  row.status = CheckLogits(*row.sequence, MaskNans(logits));
   if (!row.status.ok()) return;
   const absl::StatusOr<LogSoftmax> softmax = LogSoftmax::Of(logits);
   row.status = softmax.status();
@@ -121,9 +122,10 @@ void Batcher::TakeVector(Sequence* sequence) {
     if (x == x) continue;
     vector.clear();
     Finish(sequence, FinishReason::kError,
-           absl::InternalError(
-               "the text has no vector: its numbers are NaN: the model or its "
-               "weights are broken"));
+           WithAdapters(*sequence,
+                        absl::InternalError(
+                            "the text has no vector: its numbers are NaN: the "
+                            "model or its weights are broken")));
     return;
   }
   ++(plan_.model.gives == ModelOutput::kScores ? stats_.scored_texts
@@ -150,6 +152,28 @@ bool Batcher::Shift(Sequence* sequence) {
   sequence->once_computed = keep + newest;
   ++stats_.context_shifts;
   return true;
+}
+
+absl::Status Batcher::CheckLogits(const Sequence& sequence,
+                                  const NanLogits& nans) {
+  absl::Status status = CheckSomeLeft(nans, columns_);
+  return status.ok() ? status : WithAdapters(sequence, std::move(status));
+}
+
+// Names the adapters in use: one that is too strong breaks the best model.
+absl::Status Batcher::WithAdapters(const Sequence& sequence,
+                                   absl::Status error) const {
+  const std::vector<float>& scales = sequence.request->request.adapter_scales;
+  std::vector<std::string> used;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (scales[i] == 0) continue;
+    used.push_back(absl::StrCat(plan_.model.adapters[i].path, "=", scales[i]));
+  }
+  if (used.empty()) return error;
+  return absl::Status(
+      error.code(),
+      absl::StrCat(error.message(), "; or an adapter is too strong (",
+                   absl::StrJoin(used, ", "), "): a smaller scale may help"));
 }
 
 void Batcher::WarnOfNans(const NanLogits& nans) {

@@ -1,5 +1,6 @@
 #include "runtime/generation/scheduler_stats.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -40,10 +41,10 @@ namespace {
 
 using Stats = SchedulerStats;
 
-constexpr int64_t Stats::*kNow[] = {
-    &Stats::waiting,    &Stats::running,    &Stats::slots,
-    &Stats::pages,      &Stats::pages_used, &Stats::pages_cached,
-    &Stats::pages_free, &Stats::page_bytes, &Stats::stored_bytes};
+constexpr int64_t Stats::*kNow[] = {&Stats::waiting,    &Stats::running,
+                                    &Stats::slots,      &Stats::pages,
+                                    &Stats::pages_used, &Stats::pages_cached,
+                                    &Stats::pages_free, &Stats::page_bytes};
 constexpr int64_t Stats::*kCounts[] = {&Stats::requests,
                                        &Stats::refused,
                                        &Stats::finished,
@@ -72,6 +73,8 @@ constexpr LatencyHistogram Stats::*kTimes[] = {
 
 void SchedulerStats::Add(const SchedulerStats& other) {
   for (const auto field : kNow) this->*field += other.*field;
+  // Of one folder, whichever model's pages are in it.
+  stored_bytes = std::max(stored_bytes, other.stored_bytes);
   for (const auto field : kCounts) this->*field += other.*field;
   for (const auto field : kTimes) (this->*field).Add(other.*field);
   busy_seconds += other.busy_seconds;
@@ -79,6 +82,7 @@ void SchedulerStats::Add(const SchedulerStats& other) {
 
 void SchedulerStats::ForgetNow() {
   for (const auto field : kNow) this->*field = 0;
+  stored_bytes = 0;
 }
 
 }  // namespace weft

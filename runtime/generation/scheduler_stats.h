@@ -44,7 +44,9 @@ struct SchedulerStats {
   int64_t page_bytes = 0;    // of one page, all layers together; of several
                              // schedulers: of a page of each
 
-  int64_t stored_bytes = 0;  // of files with pages (page_store.h)
+  // Of the folder of files with pages (page_folder.h), which schedulers of one
+  // process may share: Add counts it once.
+  int64_t stored_bytes = 0;
 
   int64_t requests = 0;   // accepted
   int64_t refused = 0;    // by a full queue

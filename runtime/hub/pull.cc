@@ -52,11 +52,12 @@ absl::Status CheckSpace(const std::string& folder, int64_t bytes) {
   if (error || bytes == 0) return absl::OkStatus();  // writing will tell
   const int64_t free = static_cast<int64_t>(space.available);
   if (free - kSpareBytes >= bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("not enough space: ", folder, ": ", DescribeBytes(bytes),
-                   " are to come, ", DescribeBytes(free),
-                   " are free: remove models (weft list, weft rm), or name "
-                   "another folder in WEFT_CACHE"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "not enough space: ", folder, ": ", DescribeBytes(bytes),
+      " are to come, ", DescribeBytes(free), " are free, and ",
+      DescribeBytes(kSpareBytes),
+      " of them stay so: remove models (weft list, weft rm), or name "
+      "another folder in WEFT_CACHE"));
 }
 
 // What files begin with that are often in place of a model.

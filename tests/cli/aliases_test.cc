@@ -26,10 +26,13 @@ CommandLine Translated(const Words& words) {
                                                     "--model-name",
                                                     "--copy-model",
                                                     "--chat-template",
+                                                    "--kv-type",
                                                     "--top-k"};
-  return TranslateFlags(words, [&](absl::string_view name) {
+  auto line = TranslateFlags(words, [&](absl::string_view name) {
     return known.find(name) != known.end();
   });
+  if (line.ok()) return *std::move(line);
+  return {{}, {std::string(line.status().message())}};
 }
 
 TEST(Aliases, NamesOfLlamaCppAreOurs) {
@@ -38,6 +41,15 @@ TEST(Aliases, NamesOfLlamaCppAreOurs) {
   } cases[] = {
       {{"run", "-m", "x.gguf", "-p", "a"}, {"run", "x.gguf", "-p", "a"}},
       {{"run", "--model=x.gguf"}, {"run", "x.gguf"}},
+      {{"run", "-hf", "owner/name"}, {"run", "owner/name"}},
+      {{"chat", "-hfr", "owner/name:Q8_0"}, {"chat", "owner/name:Q8_0"}},
+      {{"serve", "--hf-repo=owner/name"}, {"serve", "owner/name"}},
+      {{"run", "-mu", "http://x/y"}, {"run", "http://x/y"}},
+      {{"run", "-ctk", "q8_0", "x", "-ctv", "q8_0"},
+       {"run", "--kv-type=q8_0", "x"}},
+      {{"run", "--cache-type-k=q8_0", "--cache-type-v=q8_0"},
+       {"run", "--kv-type=q8_0"}},
+      {{"run", "-ctk", "f16", "x"}, {"run", "--kv-type=f16", "x"}},
       {{"run", "-c", "512"}, {"run", "--context", "512"}},
       {{"run", "--ctx-size=512"}, {"run", "--context=512"}},
       {{"run", "-t", "2"}, {"run", "--threads", "2"}},
@@ -112,10 +124,39 @@ TEST(Aliases, WhatIsAlwaysOrNeverDoneIsLeftOutAndSaid) {
   }
 }
 
+TEST(Aliases, WhatIsWrittenAnotherWayIsRefusedWithTheWay) {
+  const struct {
+    Words flag;
+    const char* way;
+  } cases[] = {
+      {{"-hff", "x.gguf"}, "owner/name:FILE"},
+      {{"--hf-file=x.gguf"}, "owner/name:FILE"},
+      {{"--hf-token", "x"}, "HF_TOKEN"},
+      {{"--mmproj", "x.gguf"}, "no images"},
+      {{"--rope-scaling", "yarn"}, "model's file"},
+      {{"--rope-freq-base", "10000"}, "model's file"},
+      {{"--lora-scaled", "x.gguf", "0.5"}, "--lora FILE=SCALE"},
+      {{"-md", "x.gguf"}, "--speculate draft:MODEL"},
+      {{"-ctk", "q8_0"}, "--kv-type"},
+      {{"-ctk", "q8_0", "-ctv", "f32"}, "--kv-type"},
+  };
+  for (const auto& c : cases) {
+    Words words = {"run"};
+    words.insert(words.end(), c.flag.begin(), c.flag.end());
+    const CommandLine line = Translated(words);
+    EXPECT_THAT(line.words, ElementsAre()) << c.flag[0];
+    EXPECT_THAT(line.notices, ElementsAre(::testing::HasSubstr(c.way)));
+  }
+}
+
 TEST(Aliases, AFlagThatACommandHasNotIsNotMade) {
-  const CommandLine line = TranslateFlags(
-      {"inspect", "--temp", "0"}, [](absl::string_view) { return false; });
-  EXPECT_THAT(line.words, ElementsAre("inspect", "--temp", "0"));
+  for (const Words& words :
+       {Words{"inspect", "--temp", "0"}, Words{"list", "-ctk", "q8_0"}}) {
+    const auto line =
+        TranslateFlags(words, [](absl::string_view) { return false; });
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->words, words);
+  }
 }
 
 TEST(DidYouMean, NearWordsOnly) {

@@ -61,6 +61,25 @@ json Asked(const Server& server, const json& more) {
   return answer.json["tokens"];
 }
 
+// Else one would look for what is wrong with the model.
+TEST_F(Adapters, ThatAreTooStrongAreNamed) {
+  const auto model = OpenModel("");
+  ASSERT_TRUE(model.ok()) << model.status();
+  AdapterFile adapter;
+  adapter.alpha = 1e37f;
+  const std::string strong = TemporaryPath("strong.gguf");
+  WriteAdapter(*model, adapter, strong);
+  const RunResult result =
+      Weft({"run", "--lora", *first_, "--lora", strong + "=1000", "--lora",
+            *second_ + "=0", "-p", "It is", "-n", "2"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("first.gguf=1, "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("strong.gguf=1000"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(result.err.find("second.gguf"), std::string::npos) << result.err;
+  ExpectError(Weft({"run", "--lora", *first_ + "=1e30", "-n", "1"}), 2);
+}
+
 TEST_F(Adapters, ClientsChooseThemForEachRequest) {
   const std::string log = TemporaryPath("adapters.jsonl");
   std::filesystem::remove(log);

@@ -8,9 +8,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/api/model.h"
 #include "tests/e2e/scripted_model.h"
 #include "tests/e2e/server.h"
 #include "tests/e2e/weft.h"
+#include "tests/loaders/adapter_file.h"
 #include "tests/loaders/convert/published_folder.h"
 
 namespace weft {
@@ -233,6 +237,188 @@ TEST_F(Models, AreLoadedAgainWhenTheirFilesChange) {
   EXPECT_EQ(Ask(server, "copy"), Saying("bee"));
   EXPECT_EQ(MetricOf(server, "weft_model_loads_total"), 2);
   fs::remove(copy);
+}
+
+TEST_F(Models, AreLoadedAgainWhenTheirFilesAreReplacedOrRemoved) {
+  const std::string copy = *folder_ + "/copy.gguf";
+  const std::string fresh = TemporaryPath("fresh.gguf");
+  fs::copy_file(*folder_ + "/ant.gguf", copy);
+  const Server server(Arguments({}));
+  EXPECT_EQ(Ask(server, "copy"), Saying("ant"));
+  fs::copy_file(*folder_ + "/bee.gguf", fresh);
+  fs::rename(fresh, copy);
+  EXPECT_EQ(Ask(server, "copy"), Saying("bee"));
+  fs::remove(copy);
+  EXPECT_EQ(
+      Post(server, "/v1/chat/completions", Question("copy").dump()).status,
+      500);
+  EXPECT_EQ(InfoOf(server, "copy")["status"], "failed");
+  // Without waiting until the error is old.
+  fs::copy_file(*folder_ + "/cat.gguf", copy);
+  EXPECT_EQ(Ask(server, "copy"), Saying("cat"));
+  fs::remove(copy);
+}
+
+TEST_F(Models, OfDamagedPlansFailUntilTheFileIsAnother) {
+  const std::string plan = *folder_ + "/plan.weft";
+  WeftOut({"compile", *folder_ + "/ant.gguf", "-o", plan});
+  const std::string whole = ReadFile(plan);
+  std::string damaged = whole;
+  damaged[damaged.size() / 2] ^= 1;
+  WriteTextFile(plan, damaged);
+  const Server server(Arguments({}));
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer =
+        Post(server, "/v1/chat/completions", Question("plan").dump());
+    EXPECT_EQ(answer.status, 500) << answer.text;
+    EXPECT_TRUE(absl::StrContains(answer.text, "damaged")) << answer.text;
+    EXPECT_EQ(InfoOf(server, "plan")["status"], "failed");
+  }
+  EXPECT_EQ(MetricOf(server, "weft_model_loads_total"), 1);
+  WriteTextFile(plan, whole);
+  EXPECT_EQ(Ask(server, "plan"), Saying("ant"));
+  EXPECT_EQ(InfoOf(server, "plan")["status"], "ready");
+  // One model alone: nothing else would be loaded.
+  WriteTextFile(plan, damaged);
+  const Server one({plan});
+  EXPECT_EQ(Get(one, "/health").status, 200);
+  EXPECT_EQ(Post(one, "/v1/chat/completions", Question("").dump()).status, 500);
+  EXPECT_EQ(Get(one, "/health").status, 503);
+  fs::remove(plan);
+}
+
+// What they take is of the file as it is now.
+TEST_F(Models, WhoseFilesAreReplacedWhileTheyAreUnloadedTakeWhatTheyTake) {
+  const std::string large = TemporaryPath("large.gguf");
+  WeftOut({"synth", "--shape", "smollm-135m", "--type", "Q8_0", "-o", large});
+  const std::string copy = *folder_ + "/copy.gguf";
+  const auto put = [&](const std::string& from) {
+    const std::string fresh = TemporaryPath("fresh.gguf");
+    fs::copy_file(from, fresh);
+    fs::rename(fresh, copy);
+  };
+  put(large);
+  const Server server(Arguments({"--model-memory", "100MB"}));
+  const auto ask = [&] {
+    return Post(server, "/v1/chat/completions", Question("copy").dump()).status;
+  };
+  EXPECT_EQ(ask(), 400);
+  put(*folder_ + "/ant.gguf");
+  EXPECT_EQ(Ask(server, "copy"), Saying("ant"));
+  put(large);
+  EXPECT_EQ(ask(), 400);
+  fs::remove(copy);
+  fs::remove(large);
+}
+
+TEST_F(Models, KeepTheAdaptersThatClientsChose) {
+  const auto model = OpenModel(*folder_ + "/ant.gguf");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string adapter = TemporaryPath("adapter.gguf");
+  const std::string plan = *folder_ + "/adapted.weft";
+  WriteAdapter(*model, AdapterFile(), adapter);
+  WeftOut({"compile", *folder_ + "/ant.gguf", "--lora", adapter, "-o", plan});
+  int64_t budget = 0;
+  {
+    const Server server(Arguments({}));
+    for (const char* name : {"adapted", "bee"}) {
+      Get(server, absl::StrCat("/props?model=", name));
+      budget = std::max<int64_t>(budget, InfoOf(server, name)["memory_bytes"]);
+    }
+  }
+  const Server server(
+      Arguments({"--model-memory", absl::StrCat(budget + budget / 10)}));
+  const std::string route = "/lora-adapters?model=adapted";
+  const auto scale = [&] { return Get(server, route).json[0]["scale"]; };
+  EXPECT_EQ(scale(), 1.0);
+  Post(server, route, R"([{"id": 0, "scale": 0.5}])");
+  Get(server, "/props?model=bee");
+  EXPECT_EQ(InfoOf(server, "adapted")["status"], "unloaded");
+  EXPECT_EQ(scale(), 0.5);
+  // Of another file it is not.
+  Get(server, "/props?model=bee");
+  WriteTextFile(plan, ReadFile(plan));
+  EXPECT_EQ(scale(), 1.0);
+  fs::remove(plan);
+}
+
+TEST_F(Models, WithLessContextThanIsAskedForHaveTheirOwn) {
+  WeftOut({"compile", *folder_ + "/ant.gguf", "-o", *folder_ + "/plan.weft",
+           "--context", "64"});
+  int64_t own = 0;
+  {
+    const Server server(Arguments({}));
+    Ask(server, "ant");
+    own = InfoOf(server, "ant")["context_length"];
+  }
+  const Server server(Arguments({"--context", absl::StrCat(own + 1)}));
+  EXPECT_EQ(Ask(server, "ant"), Saying("ant"));
+  EXPECT_EQ(InfoOf(server, "ant")["context_length"], own);
+  EXPECT_TRUE(absl::StrContains(server.Log(), "ant: has a context of"))
+      << server.Log();
+  // Plans keep what they were compiled with.
+  EXPECT_EQ(Ask(server, "plan"), Saying("ant"));
+  EXPECT_EQ(InfoOf(server, "plan")["context_length"], 64);
+  EXPECT_TRUE(absl::StrContains(server.Log(), "plan: --context"))
+      << server.Log();
+  fs::remove(*folder_ + "/plan.weft");
+}
+
+// A model that nobody uses makes room before one that is in use does.
+TEST_F(Models, AtRestGoFirst) {
+  int64_t bytes = 0;
+  {
+    const Server server(Arguments({}));
+    for (const char* name : kNames) {
+      Ask(server, name);
+      bytes = std::max<int64_t>(bytes, InfoOf(server, name)["memory_bytes"]);
+    }
+  }
+  const Server server(
+      Arguments({"--model-memory", absl::StrCat(2 * bytes + bytes / 2)}));
+  std::atomic<bool> begun = false, enough = false;
+  std::thread stream([&] {
+    const json endless = {
+        {"model", "ant"},     {"prompt", "a"},  {"max_tokens", 100000},
+        {"ignore_eos", true}, {"stream", true}, {"context_overflow", "shift"}};
+    server.Client().Post("/v1/completions", {}, endless.dump(),
+                         "application/json", [&](const char*, size_t) {
+                           begun = true;
+                           return !enough;
+                         });
+  });
+  while (!begun) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(Ask(server, "bee"), Saying("bee"));  // asked for later than ant
+  EXPECT_EQ(Ask(server, "cat"), Saying("cat"));
+  EXPECT_EQ(InfoOf(server, "ant")["status"], "ready");
+  EXPECT_EQ(InfoOf(server, "bee")["status"], "unloaded");
+  enough = true;
+  stream.join();
+}
+
+// The files of all models together keep to the limit, and count once.
+TEST_F(Models, ShareOneFolderOfPrompts) {
+  const std::string cache = TemporaryPath("models-cache-limit");
+  fs::remove_all(cache);
+  constexpr int64_t kLimit = 1 << 20;
+  const Server server(
+      Arguments({"--cache-dir", cache, "--cache-size", absl::StrCat(kLimit)}));
+  for (int text = 0; text < 60; ++text) {
+    for (const char* name : kNames) {
+      json body = {{"model", name},
+                   {"prompt", std::vector<int>(150, 20 + text)},
+                   {"max_tokens", 1}};
+      EXPECT_EQ(Post(server, "/v1/completions", body.dump()).status, 200);
+    }
+  }
+  int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(cache)) {
+    bytes += static_cast<int64_t>(entry.file_size());
+  }
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, kLimit);
+  EXPECT_LE(MetricOf(server, "weft_cache_file_bytes"), kLimit);
+  EXPECT_GT(MetricOf(server, "weft_pages_stored_total"), 0);
 }
 
 // The log of a folder's server names a file in each line.

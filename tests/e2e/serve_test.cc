@@ -911,6 +911,32 @@ TEST(ServeTest, EncodersGiveEmbeddings) {
   const Answer full = embed(absl::StrCat(R"("input": [)", many, "]"));
   ExpectError(full, 400, "");
   EXPECT_EQ(full.json["error"]["type"], "exceed_context_size_error");
+  // The model's own maximum: no flag gives more.
+  EXPECT_FALSE(absl::StrContains(full.text, "--context")) << full.text;
+  EXPECT_TRUE(absl::StrContains(full.text, "takes no more")) << full.text;
+  // Cut to what fits where that is asked for, as Ollama does unless told not
+  // to; a cut text still ends as the model wants it.
+  std::string text = "the";
+  for (int i = 0; i < 200; ++i) text += " other";
+  ExpectError(embed(absl::StrCat(R"("input": ")", text, R"(")")), 400, "");
+  for (const char* field :
+       {R"("truncate": true)", R"("truncate_prompt_tokens": -1)"}) {
+    const json fits =
+        embed(absl::StrCat(field, R"(, "input": ")", text, R"(")")).json;
+    EXPECT_EQ(fits["usage"]["prompt_tokens"], 128) << fits;
+  }
+  const json four =
+      embed(absl::StrCat(R"("truncate_prompt_tokens": 4, "input": ")", text,
+                         R"(")"))
+          .json;
+  EXPECT_EQ(four["usage"]["prompt_tokens"], 4);
+  EXPECT_EQ(four["data"][0]["embedding"], answer["data"][0]["embedding"]);
+  json long_text = {{"model", "m"}, {"input", text}};
+  const Answer whole = Post(server, "/api/embed", long_text.dump());
+  EXPECT_EQ(whole.status, 200) << whole.text;
+  EXPECT_EQ(whole.json["prompt_eval_count"], 128);
+  long_text["truncate"] = false;
+  EXPECT_EQ(Post(server, "/api/embed", long_text.dump()).status, 400);
   ExpectError(embed(R"("input": 5)"), 400, "input");
   // As many as OpenAI takes, in their order.
   const json inputs(2048, "the");

@@ -110,15 +110,20 @@ TEST(Usage, ALargerContextIsAdvisedWhereThereIsOne) {
   }
 }
 
-TEST(Usage, AnEmptyInputIsSaid) {
+TEST(Usage, AnEmptyInputIsAnError) {
   const std::string empty = TemporaryPath("empty.txt");
   WriteTextFile(empty, "");
   const std::string out = TemporaryPath("err.txt");
-  const int code =
-      std::system(("cli/weft run -n 1 < " + empty + " 2> " + out).c_str());
-  EXPECT_EQ(WEXITSTATUS(code), 0);
-  EXPECT_NE(ReadFile(out).find("standard input is empty"), std::string::npos)
-      << ReadFile(out);
+  for (const std::string& input :
+       {"< " + empty, "-f - < " + empty, "-f " + empty}) {
+    const int code =
+        std::system(("cli/weft run -n 1 " + input + " 2> " + out).c_str());
+    EXPECT_EQ(WEXITSTATUS(code), 1) << input;
+    EXPECT_NE(ReadFile(out).find(" is empty"), std::string::npos)
+        << ReadFile(out);
+  }
+  // Asked for, and not come by.
+  EXPECT_EQ(Weft({"run", "-p", "", "-n", "1"}).exit_code, 0);
 }
 
 TEST(Usage, TheEmbeddedModelHasOneName) {

@@ -250,6 +250,9 @@ TEST(OpenAdapter, ANumberBehindTheLastEqualsIsAScale) {
   EXPECT_EQ(OpenAdapter(path + "=0")->adapter->path(), path);
   EXPECT_THAT(ErrorOf(OpenAdapter(path + "=inf").status()),
               HasSubstr("not finite"));
+  EXPECT_EQ(OpenAdapter(path + "=-1e6")->scale, -1e6f);
+  EXPECT_THAT(ErrorOf(OpenAdapter(path + "=1e30").status()),
+              HasSubstr("too large"));
   EXPECT_FALSE(OpenAdapter(path + "=much").ok());
   unlink(path.c_str());
 }

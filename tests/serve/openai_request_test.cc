@@ -228,6 +228,18 @@ TEST(CompletionRequestTest, ErrorsNameTheField) {
   }
 }
 
+TEST(ParseRequest, IntegersThatNoOneCountsToAreTooLarge) {
+  for (const char* number : {"1000000000000000000000000000000", "1e30"}) {
+    EXPECT_TRUE(absl::StrContains(
+        Completion(
+            absl::StrCat(R"({"prompt": "a", "max_tokens": )", number, "}"))
+            .status()
+            .message(),
+        "too large"))
+        << number;
+  }
+}
+
 TEST(CompletionRequestTest, BodiesThatAreNoObjects) {
   for (const char* body : {"", " \n", "{", "[]", "5", "null", "\"a\"", "{]",
                            "{\"prompt\": \"a\"} x", "{\"prompt\": \"\xff\"}",

@@ -91,9 +91,37 @@ TEST_F(PromptFiles, ThatAreDamagedCostTimeAlone) {
   options_.log = [&](const std::string& line) { log.push_back(line); };
   const Run damaged = Complete(Question(200));
   EXPECT_EQ(damaged.cached, 0);
-  EXPECT_EQ(damaged.stats.pages_damaged, 1);  // those behind are not looked at
-  EXPECT_EQ(log.size(), 1u);
+  EXPECT_EQ(damaged.stats.pages_damaged, 3);  // all of the prompt, at once
+  EXPECT_EQ(log.size(), 3u);
   ExpectSame(cold.text, damaged.text);
+  // Whole again after one start.
+  const Run healed = Complete(Question(200));
+  EXPECT_EQ(healed.cached, 192);
+  EXPECT_EQ(healed.stats.pages_damaged, 0);
+  ExpectSame(cold.text, healed.text);
+}
+
+TEST_F(PromptFiles, OnePageThatIsDamagedCostsNoOther) {
+  Complete(Question(200));
+  const std::vector<std::string> files = Files();
+  // The prompt's first page is the one that was used last.
+  const std::string first = *std::max_element(
+      files.begin(), files.end(),
+      [](const std::string& a, const std::string& b) {
+        return fs::last_write_time(a) < fs::last_write_time(b);
+      });
+  std::ofstream(first, std::ios::binary) << "x";
+  EXPECT_EQ(Complete(Question(200)).stats.pages_damaged, 1);
+  EXPECT_EQ(Complete(Question(200)).cached, 192);
+}
+
+TEST_F(PromptFiles, AreRefusedWhereNotOnePageHasRoom) {
+  options_.cache_bytes = 1000;
+  const auto scheduler =
+      Scheduler::Create(MakeEngine(model_, 2, 0, "f16"), options_);
+  EXPECT_EQ(scheduler.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(scheduler.status().message()),
+              HasSubstr("one page takes"));
 }
 
 TEST_F(PromptFiles, AreOfOnePlan) {

@@ -8,6 +8,10 @@
 #include <fstream>
 #include <numeric>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ops/kernels/kernel.h"
 
 namespace weft {
@@ -28,7 +32,7 @@ class PageStoreTest : public testing::Test {
   }
 
   std::unique_ptr<PageStore> Open() {
-    auto folder = PageFolder::Open(folder_, limit_);
+    auto folder = PageFolder::Open(folder_, limit_, pause_);
     EXPECT_TRUE(folder.ok()) << folder.status();
     if (!folder.ok()) return nullptr;
     options_.folder = *std::move(folder);
@@ -65,7 +69,12 @@ class PageStoreTest : public testing::Test {
     return files;
   }
 
+  static void WriteOther(const std::string& path) {
+    std::ofstream(path) << "mine";
+  }
+
   std::string folder_;
+  absl::Duration pause_ = PageFolder::kPause;
   int64_t limit_ = int64_t{1} << 30;
   PageStoreOptions options_;
   std::vector<std::string> log_;
@@ -233,6 +242,128 @@ TEST_F(PageStoreTest, FilesAreTheirOwnersAndNothingElseIsOpened) {
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   store = Open();
   EXPECT_FALSE(Read(store.get(), key, 1));  // and does not wait
+}
+
+TEST_F(PageStoreTest, AFolderIsOneForAllOfAProcess) {
+  auto one = PageFolder::Open(folder_, limit_);
+  auto same = PageFolder::Open(folder_ + "/../pages", limit_);
+  ASSERT_TRUE(one.ok() && same.ok());
+  EXPECT_EQ(*one, *same);
+}
+
+// Two processes that write into one folder keep to its limit together.
+TEST_F(PageStoreTest, WhatOtherProcessesWriteCounts) {
+  auto store = Open();
+  Write(store.get(), store->KeyOf({}, Tokens(0)), 0);
+  store.reset();
+  const std::string file = Files().at(0);
+  const int64_t one = static_cast<int64_t>(fs::file_size(file));
+  limit_ = 6 * one;
+  store = Open();
+  for (int i = 0; i < 5; ++i) {
+    fs::copy_file(file, absl::StrCat(folder_, "/", i, PageFolder::kEnding));
+  }
+  // So that looking again is due.
+  absl::SleepFor(absl::Milliseconds(200));
+  for (int i = 1; i < 4; ++i) {
+    Write(store.get(), store->KeyOf({}, Tokens(i)), i);
+  }
+  store.reset();
+  EXPECT_LE(Files().size(), 6u);
+  EXPECT_EQ(options_.folder->bytes(), 6 * one);
+}
+
+TEST_F(PageStoreTest, DamagedPagesAreFoundWithoutTakingThem) {
+  auto store = Open();
+  const auto key = store->KeyOf({}, Tokens(1));
+  Write(store.get(), key, 1);
+  store.reset();
+  store = Open();
+  EXPECT_TRUE(store->Check(key, 0, Tokens(1)));
+  EXPECT_EQ(store->GetStats().read, 0);
+  std::ofstream(Files().at(0), std::ios::binary) << "x";
+  EXPECT_FALSE(store->Check(key, 0, Tokens(1)));
+  EXPECT_FALSE(store->Has(key));
+  EXPECT_EQ(store->GetStats().damaged, 1);
+}
+
+TEST_F(PageStoreTest, AFolderThatHasGoneIsMadeAgain) {
+  auto store = Open();
+  Write(store.get(), store->KeyOf({}, Tokens(1)), 1);
+  store.reset();
+  fs::remove_all(folder_);
+  store = std::make_unique<PageStore>(options_);
+  const auto key = store->KeyOf({}, Tokens(2));
+  Write(store.get(), key, 2);
+  store.reset();
+  EXPECT_EQ(Files().size(), 1u);
+  store = std::make_unique<PageStore>(options_);
+  EXPECT_TRUE(Read(store.get(), key, 2));
+  // The one that went with it is not there.
+  EXPECT_FALSE(store->Has(store->KeyOf({}, Tokens(1))));
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(PageStoreTest, WhatCannotBeWrittenIsToldAndTriedAgain) {
+  pause_ = absl::Milliseconds(50);
+  auto store = Open();
+  const auto write = [&](int number) {
+    store = std::make_unique<PageStore>(options_);
+    Write(store.get(), store->KeyOf({}, Tokens(number)), number);
+    store.reset();
+  };
+  fs::remove_all(folder_);
+  WriteOther(folder_);  // a file where the folder was
+  write(1);
+  write(2);  // in the pause: not tried
+  absl::SleepFor(2 * pause_);
+  write(3);  // still no use, and not told again
+  EXPECT_EQ(log_.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(log_.at(0), "not cached for now")) << log_[0];
+  fs::remove(folder_);
+  write(4);  // the pause is twice as long now
+  EXPECT_FALSE(fs::exists(folder_));
+  absl::SleepFor(3 * pause_);
+  write(5);
+  EXPECT_EQ(Files().size(), 1u);
+  write(6);
+  EXPECT_EQ(Files().size(), 2u);
+  ASSERT_EQ(log_.size(), 2u);
+  EXPECT_TRUE(absl::StrContains(log_[1], "cached again")) << log_[1];
+}
+
+TEST_F(PageStoreTest, WhatStandsInAPagesPlaceIsReplacedOrLeft) {
+  auto store = Open();
+  const PageStore::Key keys[] = {store->KeyOf({}, Tokens(1)),
+                                 store->KeyOf({}, Tokens(2))};
+  for (int i = 0; i < 2; ++i) Write(store.get(), keys[i], i + 1);
+  store.reset();
+  const std::vector<std::string> files = Files();
+  for (const std::string& file : files) {
+    fs::remove(file);
+    fs::create_directory(file);
+  }
+  WriteOther(files[1] + "/mine");
+  store = Open();
+  for (int i = 0; i < 2; ++i) Write(store.get(), keys[i], i + 1);
+  Write(store.get(), store->KeyOf({}, Tokens(3)), 3);
+  store.reset();
+  EXPECT_TRUE(fs::is_regular_file(files[0]));
+  EXPECT_TRUE(fs::exists(files[1] + "/mine"));
+  EXPECT_EQ(Files().size(), 3u);
+  EXPECT_TRUE(log_.empty());
+}
+
+TEST_F(PageStoreTest, WhatDeadProcessesLeftHalfWrittenGoes) {
+  Open();
+  options_.folder.reset();
+  const std::string left = folder_ + "/a.page.tmp.0123456789abcdef";
+  const std::string other = folder_ + "/a.txt.tmp.0123456789abcdef";
+  WriteOther(left);
+  WriteOther(other);
+  Open();
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(other));
 }
 
 TEST_F(PageStoreTest, AFolderThatCannotBeIsAnError) {
