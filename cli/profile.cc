@@ -234,6 +234,7 @@ Json ToJson(const Profile& profile) {
                {"isa", Name(profile.isa)},
                {"limits",
                 {{"int8_ops", Share(limits.int8_ops, 1)},
+                 {"tile_int8_ops", Share(limits.tile_int8_ops, 1)},
                  {"bf16_flops", Share(limits.bf16_flops, 1)},
                  {"f32_flops", Share(limits.f32_flops, 1)},
                  {"read_bytes_per_second", limits.read_bytes_per_second}}}};
@@ -263,10 +264,14 @@ Json ToJson(const Profile& profile) {
 void Print(const Profile& profile) {
   const Limits& limits = profile.limits;
   std::cout << absl::StreamFormat(
-      "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
+      "limits of %d threads: int8 %.0f Gop/s%s, bf16 %.0f Gop/s, f32 %.0f "
       "Gop/s, reading %.1f GB/s\n",
-      profile.threads, limits.int8_ops / 1e9, limits.bf16_flops / 1e9,
-      limits.f32_flops / 1e9, limits.read_bytes_per_second / 1e9);
+      profile.threads, limits.int8_ops / 1e9,
+      limits.tile_int8_ops > 0
+          ? absl::StrFormat(" (%.0f in tiles)", limits.tile_int8_ops / 1e9)
+          : "",
+      limits.bf16_flops / 1e9, limits.f32_flops / 1e9,
+      limits.read_bytes_per_second / 1e9);
   for (const Phase& phase : profile.phases) {
     const ProfileRow total = profile.Total(phase);
     std::cout << absl::StreamFormat(
