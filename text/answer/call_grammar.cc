@@ -404,7 +404,7 @@ class Builder {
         const grammar::StringLanguage bare,
         grammar::ParsePattern("^[^\\s:{}\\[\\],\"<]+$", &budget));
     made.other_names = bare;
-    made.texts = grammar::StringLanguage::Before(form_.quote);
+    made.closing = form_.quote;
     made.tells_texts = true;
     made.member = [this, bare](const std::string* name, const Term& names,
                                Term value, bool is_text) {
@@ -433,8 +433,7 @@ class Builder {
                               &budget));
     const size_t key = form_.value_close.find('\1');
     if (key == std::string::npos) made.other_names = made.listed_names;
-    made.texts =
-        grammar::StringLanguage::Before(form_.value_close.substr(0, key));
+    made.closing = form_.value_close.substr(0, key);
     made.tells_texts = !form_.attributes_close.empty();
     made.member = [this](const std::string* name, const Term& names, Term value,
                          bool is_text) {

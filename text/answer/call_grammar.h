@@ -14,7 +14,8 @@ namespace weft::answer {
 // One call of any of `tools` (OpenAI's form, at least one) in this form; its
 // arguments fit the tool's parameters, whatever they are written in: where
 // strings stand between markers without quotes, these are the strings of the
-// schema in which the closing marker does not come. Where `reasoning_close` is
+// schema in which the closing marker (of long texts that are counted: its
+// beginning) does not come. Where `reasoning_close` is
 // not empty, reasoning is open and goes on up to it. `control` are control
 // tokens: where a marker has one, the token is meant
 // (grammar::TokenTrie::kControl). What of schemas is not kept is an error where

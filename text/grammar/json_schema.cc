@@ -30,6 +30,8 @@ constexpr size_t kMaxStates = 3000;  // of one list or object that counts
 constexpr size_t kAnyOrder = 5;      // properties
 constexpr size_t kMaxValues = 60;    // of a list without repetitions
 constexpr size_t kAnyOrderValues = 6;
+constexpr size_t kMaxTextStates = 12000;  // of a text between markers
+constexpr size_t kLeastClosing = 2;  // bytes of a marker that are looked for
 
 std::string Text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -758,7 +760,7 @@ class Converter {
       types = kAllTypes;
     }
     StringLanguage texts;
-    if (form_->texts && (own & kStringType) != 0) {
+    if (form_->closing && (own & kStringType) != 0) {
       texts = values_.TextsOf(goals, place, "its text");
     }
     return FormMember(
@@ -777,6 +779,14 @@ class Converter {
     if (any && any_text_.count(&taken) > 0) {
       return Reference(any_text_.at(&taken));
     }
+    // The longer texts are counted, the less of what closes them may stand in
+    // them: states are as many as both together.
+    const std::string& closing = *form_->closing;
+    size_t part = std::max(kLeastClosing,
+                           kMaxTextStates / std::max<size_t>(texts.size(), 1));
+    // Whole characters.
+    while (part < closing.size() && (closing[part] & 0xC0) == 0x80) ++part;
+    const StringLanguage open = StringLanguage::Before(closing.substr(0, part));
     const auto restrict = [&](absl::StatusOr<StringLanguage> made) {
       if (made.ok()) {
         texts = *std::move(made);
@@ -784,10 +794,12 @@ class Converter {
       }
       goals_.Drop(place, absl::StrCat("its text between markers ",
                                       made.status().message()));
-      texts = *form_->texts;
+      texts = StringLanguage::Before(closing);
     };
-    if (!texts.empty()) restrict(texts.And(*form_->texts, &budget_));
-    if (!texts.empty()) restrict(texts.ButNot(taken, &budget_));
+    if (!texts.empty()) restrict(texts.And(open, &text_budget_));
+    if (!texts.empty() && !taken.empty()) {
+      restrict(texts.ButNot(taken, &text_budget_));
+    }
     if (texts.empty()) return std::nullopt;
     if (!any) return texts.Texts();
     // One rule for all that may be any text.
@@ -804,7 +816,7 @@ class Converter {
                   const std::string& place, OfTypes json) {
     Term choice = Choice({});
     uint8_t others = kAllTypes;
-    if (form_->texts) {
+    if (form_->closing) {
       // A string in quotes is one with quotes, unless it may be something else
       // that is JSON.
       const uint8_t plain =
@@ -830,6 +842,7 @@ class Converter {
   // Rules of any text, by what is taken for something else.
   std::map<const StringLanguage*, std::string> any_text_;
   Budget budget_;
+  Budget text_budget_ = {30000000};  // of texts between markers
   SchemaGoals goals_;
   SchemaValues values_;
   Syntax syntax_;

@@ -19,11 +19,11 @@
 // valid: properties come in the order of the schema; an object that lists some
 // has no others unless additionalProperties or patternProperties ask for them;
 // all prefixItems are there, and nothing more; integers have at most 18 digits;
-// what is bounded has no exponent; a schema without type is of the types that
-// its keywords speak of; what is longer than 10000 characters or items is not
-// written. With SchemaOptions::open all but the last is allowed, too, and up to
-// 5 properties come in any order. White space is at most one space, or a
-// newline and an indent.
+// what is bounded has no exponent; times have T and Z in capitals; a schema
+// without type is of the types that its keywords speak of; what is longer than
+// 10000 characters or items is not written. With SchemaOptions::open all but
+// the last is allowed, too, and up to 5 properties come in any order. White
+// space is at most one space, or a newline and an indent.
 //
 // The schema may come from a stranger: its depth, the work that it takes and
 // the size of what it becomes are bounded.

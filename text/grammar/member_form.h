@@ -21,8 +21,8 @@ struct MemberForm {
   std::function<Term(const std::string* name, const Term& names, Term value,
                      bool is_text)>
       member;
-  // Strings that can be written as they are; nothing: all are JSON.
-  std::optional<StringLanguage> texts;
+  // Strings are written as they are, up to this; nothing: they are JSON.
+  std::optional<std::string> closing;
   // What is a text is told beside it. Else who reads it goes by the schema
   // (member_types.h).
   bool tells_texts = false;

@@ -366,6 +366,20 @@ TEST(CallGrammar, TextsBetweenMarkersAreTheSchemasStrings) {
   }
 }
 
+TEST(CallGrammar, LongTextsAreCountedBetweenMarkers) {
+  for (const int most : {1000, 4000, 9000}) {
+    grammar::Matcher matches(CallGrammar(
+        *NamedForms("glm4").call,
+        Tool(Of({{"t", {{"type", "string"}, {"maxLength", most}}}})), "", {},
+        true));
+    const std::string before = "<tool_call>f<arg_key>t</arg_key><arg_value>";
+    const std::string behind = "</arg_value></tool_call>";
+    EXPECT_TRUE(matches(before + std::string(most, '<') + behind)) << most;
+    EXPECT_FALSE(matches(before + std::string(most + 1, 'a') + behind)) << most;
+    EXPECT_FALSE(matches(before + behind + behind)) << most;
+  }
+}
+
 TEST(CallGrammar, WhatAFormCannotSayIsToldOrRefused) {
   const json schema = Of({{"a b", {{"type", "integer"}}}});
   const CallForm form = *NamedForms("lfm2").call;
