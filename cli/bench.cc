@@ -166,6 +166,7 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
   };
   Json& json = *result;
   json["limits"] = {{"int8_ops", known(limits.int8_ops)},
+                    {"tile_int8_ops", known(limits.tile_int8_ops)},
                     {"bf16_flops", known(limits.bf16_flops)},
                     {"f32_flops", known(limits.f32_flops)},
                     {"read_bytes_per_second", limits.read_bytes_per_second}};
@@ -184,6 +185,7 @@ absl::Status AddLimits(Engine& engine, const Flags& flags,
                          .bytes;
   json["shares"] = {
       {"prefill_of_int8_ops", share(operations, limits.int8_ops)},
+      {"prefill_of_tile_int8_ops", share(operations, limits.tile_int8_ops)},
       {"prefill_of_bf16_flops", share(operations, limits.bf16_flops)},
       {"prefill_of_f32_flops", share(operations, limits.f32_flops)},
       {"decode_of_read_bytes",

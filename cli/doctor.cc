@@ -119,6 +119,7 @@ void ReportLimits(const Limits& limits, Report& report) {
                    : absl::StrFormat("%.4g %s%s", value / unit, of, more));
   };
   rate("int8", limits.int8_ops, 1e9, "Gop/s", ": prefill of quantised models");
+  rate("int8 tiles", limits.tile_int8_ops, 1e9, "Gop/s", "");
   rate("bfloat16", limits.bf16_flops, 1e9, "Gflop/s", "");
   rate("float32", limits.f32_flops, 1e9, "Gflop/s", "");
   // A model of 8 billion parameters in Q4_K_M.

@@ -271,16 +271,19 @@ absl::StatusOr<int> ProfileCommand(const Flags& given,
                {"isa", Name(plan.options.isa)},
                {"limits",
                 {{"int8_ops", Share(limits.int8_ops, 1)},
+                 {"tile_int8_ops", Share(limits.tile_int8_ops, 1)},
                  {"bf16_flops", Share(limits.bf16_flops, 1)},
                  {"f32_flops", Share(limits.f32_flops, 1)},
                  {"read_bytes_per_second", limits.read_bytes_per_second}}}};
   json["phases"] = Json::array();
   if (!flags.json) {
     std::cout << absl::StreamFormat(
-        "limits of %d threads: int8 %.0f Gop/s, bf16 %.0f Gop/s, f32 %.0f "
+        "limits of %d threads: int8 %.0f Gop/s (tiles %.0f), bf16 %.0f Gop/s, "
+        "f32 %.0f "
         "Gop/s, reading %.1f GB/s\n",
-        engine->threads(), limits.int8_ops / 1e9, limits.bf16_flops / 1e9,
-        limits.f32_flops / 1e9, limits.read_bytes_per_second / 1e9);
+        engine->threads(), limits.int8_ops / 1e9, limits.tile_int8_ops / 1e9,
+        limits.bf16_flops / 1e9, limits.f32_flops / 1e9,
+        limits.read_bytes_per_second / 1e9);
   }
   for (const Phase& phase : phases) {
     const auto rows = [&](ProfileBy by) {

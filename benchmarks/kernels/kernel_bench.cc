@@ -186,6 +186,7 @@ int Main(int argc, char** argv) {
   };
   benchmark::AddCustomContext("threads", absl::StrCat(threads));
   context("int8", limits->int8_ops, "Gop/s");
+  context("tile int8", limits->tile_int8_ops, "Gop/s");
   context("bf16", limits->bf16_flops, "Gflop/s");
   context("f32", limits->f32_flops, "Gflop/s");
   context("reads", limits->read_bytes_per_second, "GB/s");

@@ -1,11 +1,16 @@
 // The compiler's own detection reads CPUID and XCR0 (state that the operating
-// system saves); on AArch64 the kernel's auxiliary vector says.
+// system saves); Linux gives the state of AMX's tiles only to processes that
+// asked for it (Documentation/arch/x86/xstate.rst); on AArch64 the kernel's
+// auxiliary vector says.
 
 #include "ops/kernels/cpu.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace weft {
@@ -23,12 +28,31 @@ constexpr IsaName kNames[] = {
     {Isa::kAvx512, "avx512"},
     {Isa::kAvx512Vnni, "avx512vnni"},
     {Isa::kAvx512Bf16, "avx512bf16"},
+    {Isa::kAvx512Amx, "avx512amx"},
     {Isa::kNeon, "neon"},
     {Isa::kNeonDot, "neondot"},
     {Isa::kNeonI8mm, "neoni8mm"},
 };
 
 bool IsNeon(Isa isa) { return isa >= Isa::kNeon; }
+
+#if defined(__x86_64__)
+bool AskForTiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool HasTiles() {
+  static const bool has = __builtin_cpu_supports("amx-tile") &&
+                          __builtin_cpu_supports("amx-int8") && AskForTiles();
+  return has;
+}
+#endif
 
 }  // namespace
 
@@ -75,7 +99,7 @@ Isa DetectIsa() {
   }
   if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
   if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Vnni;
-  return Isa::kAvx512Bf16;
+  return HasTiles() ? Isa::kAvx512Amx : Isa::kAvx512Bf16;
 #elif defined(__aarch64__)
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return Isa::kNeon;
   return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0 ? Isa::kNeonI8mm

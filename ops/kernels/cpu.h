@@ -4,6 +4,9 @@
 // An Isa is a cumulative cap: kAvx512Vnni stands for AVX2, AVX-512 and VNNI
 // together. They make no line: AVX-VNNI came after AVX-512 VNNI, to processors
 // without AVX-512 and to some with. Thread-safe.
+//
+// On Linux a process has to ask for the tile registers of AMX before a thread
+// uses them: whoever asks here first asks for it, once.
 #pragma once
 
 #include <optional>
@@ -20,6 +23,7 @@ enum class Isa {
   kAvx512,      // AVX2 and AVX-512 F, BW, VL, DQ
   kAvx512Vnni,  // and int8 dot products
   kAvx512Bf16,  // and bfloat16 dot products
+  kAvx512Amx,   // and AMX: int8 products of tiles
   kNeon,        // Advanced SIMD of AArch64
   kNeonDot,     // and int8 dot products (FEAT_DotProd)
   kNeonI8mm,    // and int8 products of 2x8 by 8x2 (FEAT_I8MM)
@@ -28,7 +32,7 @@ enum class Isa {
 // The least with kernels of its own, and the highest, on the family of
 // processors that this is compiled for.
 #if defined(__x86_64__)
-constexpr Isa kLeastIsa = Isa::kAvx2, kHighestIsa = Isa::kAvx512Bf16;
+constexpr Isa kLeastIsa = Isa::kAvx2, kHighestIsa = Isa::kAvx512Amx;
 #elif defined(__aarch64__)
 constexpr Isa kLeastIsa = Isa::kNeon, kHighestIsa = Isa::kNeonI8mm;
 #else
@@ -36,7 +40,7 @@ constexpr Isa kLeastIsa = Isa::kRef, kHighestIsa = Isa::kRef;
 #endif
 
 // Lower case, as in kernel names: ref avx2 avx2vnni avx512 avx512vnni
-// avx512bf16 neon neondot neoni8mm.
+// avx512bf16 avx512amx neon neondot neoni8mm.
 const char* Name(Isa isa);
 
 // Case matters. Empty when unknown.

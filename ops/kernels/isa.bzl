@@ -17,6 +17,7 @@ _X86_64 = {
     # Not a level of ops/kernels/cpu.h: whoever takes these asks the processor.
     "avx512vbmi": _AVX512 + ["-mavx512vnni", "-mavx512vbmi", "-mgfni"],
     "avx512bf16": _AVX512 + ["-mavx512vnni", "-mavx512bf16"],
+    "avx512amx": _AVX512 + ["-mavx512vnni", "-mavx512bf16", "-mamx-tile", "-mamx-int8"],
 }
 
 # Scheduled before registers are given out, loads are moved up until the sums of

@@ -80,6 +80,39 @@ int64_t RunFma256(int64_t count) {
   return done * 16;
 }
 
+// Four products of 16 x 64 by 64 x 16 bytes on tiles of their own. The tile
+// registers are configured with 8 tiles of 16 rows of 64 bytes, zeros.
+int64_t RunTiles(int64_t count) {
+  struct alignas(64) {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } config = {};
+  config.palette = 1;
+  for (int i = 0; i < 8; ++i) {
+    config.row_bytes[i] = 64;
+    config.rows[i] = 16;
+  }
+  int64_t rounds = (count + 63) / 64;
+  const int64_t done = rounds * 4;
+  if (rounds > 0) {
+    __asm__ volatile(
+        "ldtilecfg %1\n"
+        "1:\n"
+        "tdpbssd %%tmm6,%%tmm4,%%tmm0\n"
+        "tdpbssd %%tmm7,%%tmm4,%%tmm1\n"
+        "tdpbssd %%tmm6,%%tmm5,%%tmm2\n"
+        "tdpbssd %%tmm7,%%tmm5,%%tmm3\n"
+        "dec %0\n"
+        "jnz 1b\n"
+        "tilerelease\n"
+        : "+r"(rounds)
+        : "m"(config)
+        : "cc");
+  }
+  return done * 2 * 16 * 16 * 64;
+}
+
 #elif defined(__aarch64__)
 
 #define WEFT_ZERO(I) "movi v" #I ".16b,#0\n"
@@ -136,6 +169,10 @@ int64_t SpinInt8(Isa isa, int64_t count) {
   return Includes(isa, Isa::kAvx2) ? RunMadd256(count) : 0;
 }
 
+int64_t SpinTileInt8(Isa isa, int64_t count) {
+  return Includes(isa, Isa::kAvx512Amx) ? RunTiles(count) : 0;
+}
+
 int64_t SpinBf16(Isa isa, int64_t count) {
   return Includes(isa, Isa::kAvx512Bf16) ? RunBf16(count) : 0;
 }
@@ -153,6 +190,7 @@ int64_t SpinInt8(Isa isa, int64_t count) {
   return Includes(isa, Isa::kNeon) ? RunMlal(count) : 0;
 }
 
+int64_t SpinTileInt8(Isa, int64_t) { return 0; }
 int64_t SpinBf16(Isa, int64_t) { return 0; }
 
 int64_t SpinF32(Isa isa, int64_t count) {
@@ -162,6 +200,7 @@ int64_t SpinF32(Isa isa, int64_t count) {
 #else
 
 int64_t SpinInt8(Isa, int64_t) { return 0; }
+int64_t SpinTileInt8(Isa, int64_t) { return 0; }
 int64_t SpinBf16(Isa, int64_t) { return 0; }
 int64_t SpinF32(Isa, int64_t) { return 0; }
 

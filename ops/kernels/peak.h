@@ -13,8 +13,11 @@
 
 namespace weft {
 
-// Integer products of 8-bit numbers, with what adds them up to 32 bits.
+// Integer products of 8-bit numbers, with what adds them up to 32 bits: of
+// vectors, and of tiles, whose instructions count as sixteen of the others
+// (they take as many cycles).
 int64_t SpinInt8(Isa isa, int64_t count);
+int64_t SpinTileInt8(Isa isa, int64_t count);
 // bfloat16 products added up in float32.
 int64_t SpinBf16(Isa isa, int64_t count);
 int64_t SpinF32(Isa isa, int64_t count);

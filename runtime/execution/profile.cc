@@ -94,6 +94,8 @@ const char* Name(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::kInt8:
       return "int8";
+    case Arithmetic::kTileInt8:
+      return "tile int8";
     case Arithmetic::kBF16:
       return "bf16";
     case Arithmetic::kF32:
@@ -109,7 +111,8 @@ Arithmetic ArithmeticOf(const Graph& graph, const Node& node) {
   }
   const bool rounds = IsMatmul(node) && PartsOf(node).quantize;
   if (rounds || graph.value(node.inputs[0]).type.dtype == DType::kQ8Rows) {
-    return Arithmetic::kInt8;
+    return absl::StrContains(node.kernel, "avx512amx") ? Arithmetic::kTileInt8
+                                                       : Arithmetic::kInt8;
   }
   return absl::StrContains(graph.value(node.inputs[1]).type.layout, "bf16")
              ? Arithmetic::kBF16
@@ -120,6 +123,8 @@ double PeakOf(Arithmetic arithmetic, const Limits& limits) {
   switch (arithmetic) {
     case Arithmetic::kInt8:
       return limits.int8_ops;
+    case Arithmetic::kTileInt8:
+      return limits.tile_int8_ops;
     case Arithmetic::kBF16:
       return limits.bf16_flops;
     case Arithmetic::kF32:

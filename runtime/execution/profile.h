@@ -78,8 +78,9 @@ class Profiler : public NodeObserver {
 };
 
 // The arithmetic whose peak bounds a node.
-enum class Arithmetic : uint8_t { kInt8, kBF16, kF32 };
-const char* Name(Arithmetic arithmetic);  // "int8", "bf16", "f32"
+enum class Arithmetic : uint8_t { kInt8, kTileInt8, kBF16, kF32 };
+// "int8", "tile int8", "bf16", "f32".
+const char* Name(Arithmetic arithmetic);
 Arithmetic ArithmeticOf(const Graph& graph, const Node& node);
 double PeakOf(Arithmetic arithmetic, const Limits& limits);
 

@@ -50,6 +50,7 @@ absl::StatusOr<Limits> MeasureLimits(ThreadPool& threads, Isa isa) {
   };
   Limits limits;
   limits.int8_ops = spin(SpinInt8);
+  limits.tile_int8_ops = spin(SpinTileInt8);
   limits.bf16_flops = spin(SpinBf16);
   limits.f32_flops = spin(SpinF32);
 

@@ -11,7 +11,8 @@ namespace weft {
 // Per second, all threads together. 0: this instruction set has no instruction
 // for it.
 struct Limits {
-  double int8_ops = 0;
+  double int8_ops = 0;       // of vectors
+  double tile_int8_ops = 0;  // of tiles (AMX)
   double bf16_flops = 0;
   double f32_flops = 0;
   double read_bytes_per_second = 0;

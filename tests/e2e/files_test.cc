@@ -293,8 +293,8 @@ TEST(Bench, JsonHasTheKeysOfTheContract) {
     EXPECT_GE(json["threads"], 1);
     EXPECT_TRUE(json["isa"].is_string());
     EXPECT_EQ(json["allocations_per_decode_step"], 0);
-    for (const char* key :
-         {"int8_ops", "bf16_flops", "f32_flops", "read_bytes_per_second"}) {
+    for (const char* key : {"int8_ops", "tile_int8_ops", "bf16_flops",
+                            "f32_flops", "read_bytes_per_second"}) {
       EXPECT_TRUE(json["limits"].contains(key)) << key;
     }
     EXPECT_GT(json["shares"]["decode_of_read_bytes"], 0);

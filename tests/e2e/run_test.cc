@@ -298,7 +298,7 @@ TEST(Eval, LogitsDoNotDependOnChunkOrThreads) {
       "She was the youngest of the two daughters of a most affectionate, "
       "indulgent father; and had, in consequence of her sister's marriage, "
       "been mistress of his house from a very early period.";
-  for (const char* isa : {"avx2", "avx512bf16"}) {
+  for (const char* isa : {"avx2", "avx512bf16", "avx512amx"}) {
     std::string first;
     for (const char* threads : {"1", "2"}) {
       for (const char* chunk : {"1", "7", "512"}) {

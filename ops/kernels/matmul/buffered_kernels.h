@@ -26,7 +26,7 @@ WEFT_INLINE void ClearSums(float* sums, int rows) {
 }
 
 template <class Rows>
-struct BufferedKernels {
+struct BufferedKernels : SixRowKernels {
   template <class Block>
   static void Tile(const TileCall& call, int rows) {
     // No even spreading here: the tile is arithmetic-bound by far.

@@ -47,7 +47,7 @@ std::string MatmulTiles::name() const {
 std::vector<MatmulTiles> TilesOf(absl::Span<const MatmulKernel> table) {
   std::vector<MatmulTiles> tiles;
   for (const MatmulKernel& any : table) {
-    if (any.max_rows != kAnyRows) continue;
+    if (any.max_rows != kAnyRows || any.min_rows > 1) continue;
     std::vector<const MatmulKernel*> together;
     for (const MatmulKernel& other : table) {
       if (other.weight == any.weight && other.isa == any.isa &&

@@ -45,7 +45,7 @@ struct MatmulKernel {
 
 // Kernels of one weight type, layout and instruction set that together take any
 // number of rows, for products whose number of rows is known only when they
-// run.
+// run. Kernels for many rows alone are not among them.
 class MatmulTiles {
  public:
   // Entries of a table, which must outlive this; one takes any number.

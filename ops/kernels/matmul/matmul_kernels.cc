@@ -188,8 +188,10 @@ class MatmulRow : public KernelEntry {
     }
     const int64_t rows = view.input(0).type.shape[0].Resolve(view.graph.bounds);
     if (rows < kernel_.min_rows || rows > kernel_.max_rows) {
-      return absl::StrCat("is for ", kernel_.min_rows, " to ", kernel_.max_rows,
-                          " rows");
+      return kernel_.max_rows == kAnyRows
+                 ? absl::StrCat("is for ", kernel_.min_rows, " rows or more")
+                 : absl::StrCat("is for ", kernel_.min_rows, " to ",
+                                kernel_.max_rows, " rows");
     }
     return "";
   }

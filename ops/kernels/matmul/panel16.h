@@ -63,19 +63,20 @@ static constexpr int64_t PanelMeta(int64_t s, int64_t depth) {
 }
 
 // Two panels unpacked for prefill (panel_unpack.h): bytes of the quants of one,
-// floats of scales per 32 columns of both, and the scratch of a pair.
-template <class Block>
+// floats of scales per 32 columns of both, and the scratch of a pair. As signed
+// bytes no quants are multiplied where they lie.
+template <class Block, bool as_signed = false>
 static constexpr int64_t UnpackedQuantBytes(int64_t depth) {
-  return BlockFormat<Block>::kQuantsFirst ? 0 : 16 * depth;
+  return BlockFormat<Block>::kQuantsFirst && !as_signed ? 0 : 16 * depth;
 }
 template <class Block>
 static constexpr int UnpackedScaleFloats() {
   return 32 * BlockFormat<Block>::kScalesPer32 *
          (BlockFormat<Block>::kHasMin ? 2 : 1);
 }
-template <class Block>
+template <class Block, bool as_signed = false>
 static constexpr int64_t UnpackedPairBytes(int64_t depth) {
-  return 2 * UnpackedQuantBytes<Block>(depth) +
+  return 2 * UnpackedQuantBytes<Block, as_signed>(depth) +
          depth / 32 * UnpackedScaleFloats<Block>() * 4;
 }
 

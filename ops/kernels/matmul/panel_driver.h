@@ -2,15 +2,19 @@
 //
 // Three ways to use the packed weight, each a kernel of its own in the table:
 //   unpacked  unpacks two panels once into scratch (L2), then runs over all
-//             rows in tiles of 6, each over the whole depth with sums in
-//             registers. Meanwhile each tile prefetches its share of the next
-//             panels, a line now and then: a burst per tile would stall it.
+//             rows in tiles, each over the whole depth with sums in registers.
+//             Meanwhile each tile prefetches its share of the next panels, a
+//             line now and then: a burst per tile would stall it.
 //   packed    the same, but each tile unpacks the two panels in registers: for
 //             some tiles that costs less than the way through memory.
 //   single    one panel at a time, unpacked as it streams in: the only way
 //             whose prefetch begins with the first panel itself.
 //
-// `Kernels` has, for a block type, with sums laid out as in panel_epilogue.h:
+// `Kernels` has
+//   kTileRows       rows of a tile, one or more tiles of quantised rows
+//   kSignedQuants   whether Tile wants unpacked quants as signed bytes
+//   Session         what lives as long as a call
+// and for a block type, with sums laid out as in panel_epilogue.h:
 //   template <class Block> static void Tile(const TileCall&, int rows);
 //   template <class Block> static void PackedTile(const TileCall&, int rows);
 //   template <class Block> static void Panel(const uint8_t* panel,
@@ -26,7 +30,14 @@
 namespace weft {
 namespace {
 
-// One tile of quantised rows against two panels.
+// What most kernels have of what is above.
+struct SixRowKernels {
+  static constexpr int kTileRows = kQuantizedRowsTile;
+  static constexpr bool kSignedQuants = false;
+  struct Session {};
+};
+
+// One tile against two panels.
 struct TileCall {
   const uint8_t* packed[2];
   UnpackedPair unpacked;  // for Tile
@@ -48,6 +59,7 @@ void PanelMatmulTiles(const MatmulArgs& args, int64_t begin, int64_t end,
                       uint8_t* scratch) {
   const int64_t panel_bytes = PanelBytes<Block>(args.depth);
   const int64_t blocks = args.depth / 32;
+  [[maybe_unused]] const typename Kernels::Session session;
   const int together = PanelsTogether(args.epilogue) == 4 ? 4 : 2;
   for (int64_t p = begin; p < end; p += together) {
     const int panels =
@@ -62,9 +74,10 @@ void PanelMatmulTiles(const MatmulArgs& args, int64_t begin, int64_t end,
       const bool single = 2 * i + 1 == panels;
       call.packed[1] = call.packed[0] + (single ? 0 : panel_bytes);
       if (unpack) {
-        call.unpacked = UnpackPair<Block>(
+        constexpr bool as_signed = Kernels::kSignedQuants;
+        call.unpacked = UnpackPair<Block, as_signed>(
             call.packed, args.depth,
-            scratch + i * UnpackedPairBytes<Block>(args.depth));
+            scratch + i * UnpackedPairBytes<Block, as_signed>(args.depth));
       }
     }
     // The next panels also when they are of the next call: most often that is
@@ -72,10 +85,12 @@ void PanelMatmulTiles(const MatmulArgs& args, int64_t begin, int64_t end,
     const uint8_t* prefetch = args.weight + (p + panels) * panel_bytes;
     const float row_bytes = static_cast<float>(together * panel_bytes) /
                             static_cast<float>(args.rows * pairs * blocks);
-    for (int64_t row = 0; row < args.rows; row += kQuantizedRowsTile) {
-      const int rows = QuantizedTileRows(row, args.rows);
+    constexpr int most = Kernels::kTileRows;
+    for (int64_t row = 0; row < args.rows; row += most) {
+      const int64_t left = args.rows - row;
+      const int rows = static_cast<int>(left < most ? left : most);
       const int64_t step = static_cast<int64_t>(row_bytes * rows) + 1;
-      alignas(64) float sums[kQuantizedRowsTile * kSumsStride];
+      alignas(64) float sums[most * kSumsStride];
       for (int i = 0; i < pairs; ++i) {
         TileCall& call = calls[i];
         call.x = TileOf(args, row);

@@ -179,6 +179,7 @@ constexpr int kPartLanes = 16 / kParts;  // output rows
 // A lane each, for the compiler's operators.
 typedef uint32_t WordVector __attribute__((vector_size(64 / kParts)));
 typedef uint16_t ShortVector __attribute__((vector_size(64 / kParts)));
+typedef uint8_t CodeVector __attribute__((vector_size(64 / kParts)));
 
 // Levels + offset.
 template <class Block>
@@ -432,8 +433,9 @@ struct UnpackedPair {
 };
 
 // One super-block of one panel: quants to bytes [32-column block][512] (not for
-// Q8_0), its scales and negated minimums to the panel's place among a pair's.
-template <class Block>
+// Q8_0 unless signed), its scales and negated minimums to the panel's place
+// among a pair's. Signed bytes have no offset.
+template <class Block, bool as_signed = false>
 WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
                                   uint8_t* bytes, float* scales) {
   using Panel = BlockFormat<Block>;
@@ -441,12 +443,16 @@ WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
   for (int part = 0; part < kParts; ++part) {
     const PanelHalves halves = LoadHalves<Block>(meta, part);
     for (int k = 0; k < Panel::kBlocks; ++k) {
-      if (!Panel::kQuantsFirst) {
+      if (!Panel::kQuantsFirst || as_signed) {
 #pragma GCC unroll 8
         for (int g = 0; g < 8; ++g) {
-          StoreBytes(
-              bytes + 512 * k + 64 * g + kPartBytes * part,
-              UnpackGroup<Block>(quants + k * Panel::kQuantBytes, k, g, part));
+          ByteVector codes =
+              UnpackGroup<Block>(quants + k * Panel::kQuantBytes, k, g, part);
+          if (as_signed && Panel::kOffset != 0) {
+            codes = (ByteVector)((CodeVector)codes -
+                                 static_cast<uint8_t>(Panel::kOffset));
+          }
+          StoreBytes(bytes + 512 * k + 64 * g + kPartBytes * part, codes);
         }
       }
       for (int h = 0; h < per_32; ++h) {
@@ -464,20 +470,20 @@ WEFT_INLINE void UnpackSuperBlock(const uint8_t* quants, const uint8_t* meta,
   }
 }
 
-template <class Block>
+template <class Block, bool as_signed>
 __attribute__((noinline)) UnpackedPair UnpackPair(const uint8_t* const panel[2],
                                                   int64_t depth,
                                                   uint8_t* scratch) {
   using Panel = BlockFormat<Block>;
-  float* scales =
-      reinterpret_cast<float*>(scratch + 2 * UnpackedQuantBytes<Block>(depth));
+  const int64_t quant_bytes = UnpackedQuantBytes<Block, as_signed>(depth);
+  float* scales = reinterpret_cast<float*>(scratch + 2 * quant_bytes);
   UnpackedPair pair;
   pair.scales = scales;
   for (int v = 0; v < 2; ++v) {
-    uint8_t* bytes = scratch + v * UnpackedQuantBytes<Block>(depth);
-    pair.quants[v] = Panel::kQuantsFirst ? panel[v] : bytes;
+    uint8_t* bytes = scratch + v * quant_bytes;
+    pair.quants[v] = quant_bytes == 0 ? panel[v] : bytes;
     for (int64_t s = 0; s < depth / Panel::kColumns; ++s) {
-      UnpackSuperBlock<Block>(
+      UnpackSuperBlock<Block, as_signed>(
           panel[v] + PanelQuants<Block>(s * Panel::kBlocks),
           panel[v] + PanelMeta<Block>(s, depth),
           bytes + s * Panel::kBlocks * 512,

@@ -28,6 +28,9 @@ WEFT_DECLARE_PANEL16(NeonI8mm)
 WEFT_DECLARE_PANEL16(NeonDot)
 WEFT_DECLARE_PANEL16(Neon)
 
+// Only unpacked before, of types with one scale per 32 columns.
+WEFT_DECLARE(Panel16UnpackedAvx512Amx)
+
 // Weights as rows of GGUF blocks, any number of rows; no scratch.
 WEFT_DECLARE(MatmulRowsAvx2)
 WEFT_DECLARE(MatmulRowsNeon)

@@ -39,9 +39,9 @@ MatmulFunction SingleAvx512Vnni() {
 #endif
 
 // Four unpacked panels: kGateQuantize finishes them together.
-template <class Block>
+template <class Block, bool as_signed = false>
 int64_t UnpackedScratch(int64_t depth) {
-  return 2 * UnpackedPairBytes<Block>(depth);
+  return 2 * UnpackedPairBytes<Block, as_signed>(depth);
 }
 
 #define WEFT_KERNEL(TILE, ISA, LAYOUT, ...) \
@@ -51,14 +51,18 @@ int64_t UnpackedScratch(int64_t depth) {
                    .layout = LAYOUT,        \
                    __VA_ARGS__})
 
-// Limits of rows were measured on AVX-512 VNNI, and on AVX2 for the loops over
-// unpacked bytes that the others share (benchmarks/NOTES.md).
+// Limits of rows were measured on AMX, on AVX-512 VNNI, and on AVX2 for the
+// loops over unpacked bytes that the others share (benchmarks/NOTES.md).
 template <class Block>
 void AddKernels(DType weight, Table& table) {
   constexpr auto scratch = UnpackedScratch<Block>;
   // clang-format off
 #if defined(__x86_64__)
   constexpr int64_t few = BlockFormat<Block>::kBlocks > 1 ? 3 : 2;
+  if (BlockFormat<Block>::kScalesPer32 == 1) {
+    constexpr auto signed_scratch = UnpackedScratch<Block, true>;
+    WEFT_KERNEL("12x32_unpacked", kAvx512Amx, "panel16", .min_rows = 33, .run = Panel16UnpackedAvx512Amx<Block>, .thread_scratch = signed_scratch);
+  }
   WEFT_KERNEL("3x16", kAvx512Vnni, "panel16", .max_rows = few, .run = SingleAvx512Vnni<Block>());
   if (BlockFormat<Block>::kTilesUnpack) {
     WEFT_KERNEL("6x32", kAvx512Vnni, "panel16", .max_rows = 32, .run = Panel16PackedAvx512Vnni<Block>);

@@ -365,7 +365,7 @@ WEFT_INLINE void TileOfRows(const TileCall& call, int rows) {
   }
 }
 
-struct Vnni512Kernels {
+struct Vnni512Kernels : SixRowKernels {
   template <class Block>
   static void Tile(const TileCall& call, int rows) {
     using Panel = BlockFormat<Block>;

@@ -5,9 +5,10 @@
 namespace weft {
 namespace {
 
-constexpr Isa kAll[] = {Isa::kRef,    Isa::kAvx2,       Isa::kAvx2Vnni,
-                        Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
-                        Isa::kNeon,   Isa::kNeonDot,    Isa::kNeonI8mm};
+constexpr Isa kAll[] = {Isa::kRef,       Isa::kAvx2,       Isa::kAvx2Vnni,
+                        Isa::kAvx512,    Isa::kAvx512Vnni, Isa::kAvx512Bf16,
+                        Isa::kAvx512Amx, Isa::kNeon,       Isa::kNeonDot,
+                        Isa::kNeonI8mm};
 
 TEST(Cpu, NamesComeBack) {
   for (Isa isa : kAll) EXPECT_EQ(isa, IsaFromName(Name(isa)));
@@ -19,6 +20,9 @@ TEST(Cpu, NamesComeBack) {
 TEST(Cpu, CapsAreCumulativeWithinAnArchitecture) {
   EXPECT_TRUE(Includes(Isa::kAvx512Bf16, Isa::kAvx2));
   EXPECT_TRUE(Includes(Isa::kAvx512Vnni, Isa::kAvx512Vnni));
+  EXPECT_TRUE(Includes(Isa::kAvx512Amx, Isa::kAvx512Bf16));
+  EXPECT_FALSE(Includes(Isa::kAvx512Bf16, Isa::kAvx512Amx));
+  EXPECT_FALSE(Includes(Isa::kAvx512Amx, Isa::kNeon));
   EXPECT_FALSE(Includes(Isa::kAvx512, Isa::kAvx512Vnni));
   EXPECT_TRUE(Includes(Isa::kNeonDot, Isa::kNeon));
   EXPECT_TRUE(Includes(Isa::kNeonI8mm, Isa::kNeonDot));
@@ -36,7 +40,8 @@ TEST(Cpu, CapsAreCumulativeWithinAnArchitecture) {
 TEST(Cpu, AvxVnniIsNoPartOfAvx512) {
   EXPECT_TRUE(Includes(Isa::kAvx2Vnni, Isa::kAvx2));
   EXPECT_FALSE(Includes(Isa::kAvx2, Isa::kAvx2Vnni));
-  for (Isa isa : {Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
+  for (Isa isa :
+       {Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Amx}) {
     EXPECT_FALSE(Includes(isa, Isa::kAvx2Vnni)) << Name(isa);
     EXPECT_FALSE(Includes(Isa::kAvx2Vnni, isa)) << Name(isa);
   }
@@ -49,7 +54,7 @@ TEST(Cpu, DetectsWhatTheArchitectureCanHave) {
 #if defined(__x86_64__)
   EXPECT_FALSE(Includes(isa, Isa::kNeon)) << Name(isa);
   EXPECT_EQ(IsaNamesHere(),
-            "ref, avx2, avx2vnni, avx512, avx512vnni or avx512bf16");
+            "ref, avx2, avx2vnni, avx512, avx512vnni, avx512bf16 or avx512amx");
 #elif defined(__aarch64__)
   EXPECT_TRUE(Includes(isa, Isa::kNeon)) << Name(isa);
   EXPECT_EQ(IsaNamesHere(), "ref, neon, neondot or neoni8mm");

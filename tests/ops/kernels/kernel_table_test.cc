@@ -21,8 +21,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr Isa kCaps[] = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
-                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon,
-                         Isa::kNeonDot,    Isa::kNeonI8mm};
+                         Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Amx,
+                         Isa::kNeon,       Isa::kNeonDot,    Isa::kNeonI8mm};
 
 // What adds the int8 dot product.
 #if defined(__aarch64__)
@@ -137,6 +137,20 @@ TEST(KernelTable, EveryWeightTypeHasAKernelOfItsOwn) {
     }
   }
 }
+
+#if defined(__x86_64__)
+TEST(KernelTable, ProductsOfTilesAreForManyRowsOfTypesWithOneScalePer32) {
+  const auto chosen = [](DType type, int64_t tokens, Isa cap) {
+    return Choose(Product(type, "panel16", "q8r", tokens), cap).entry->isa();
+  };
+  for (DType type : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K}) {
+    EXPECT_EQ(chosen(type, 64, Isa::kAvx512Amx), Isa::kAvx512Amx);
+    EXPECT_EQ(chosen(type, 32, Isa::kAvx512Amx), Isa::kAvx512Vnni);
+    EXPECT_EQ(chosen(type, 64, Isa::kAvx512Bf16), Isa::kAvx512Vnni);
+  }
+  EXPECT_EQ(chosen(DType::kQ6_K, 64, Isa::kAvx512Amx), Isa::kAvx512Vnni);
+}
+#endif
 
 TEST(KernelTable, RefusalsSayWhy) {
   if (!HasKernels()) GTEST_SKIP() << "kernels of another processor";

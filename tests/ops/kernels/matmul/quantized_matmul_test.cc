@@ -74,9 +74,11 @@ class QuantizedMatmul : public ::testing::TestWithParam<MatmulKernel> {
  protected:
   static std::vector<int64_t> RowCounts(const MatmulKernel& kernel) {
     std::vector<int64_t> counts;
-    for (int64_t m = 1; m <= 20; ++m) counts.push_back(m);
+    // Tiles of kernels for many rows have more of them.
+    const int64_t each = kernel.min_rows > 1 ? 40 : 20;
+    for (int64_t m = 1; m <= each; ++m) counts.push_back(m);
     for (int64_t m : {int64_t{32}, int64_t{33}, int64_t{64}, kMostRows}) {
-      counts.push_back(m);
+      if (m > each) counts.push_back(m);
     }
     while (counts.back() > kernel.max_rows) counts.pop_back();
     return counts;
@@ -369,10 +371,11 @@ TEST(QuantizedMatmulTable, EveryTypeIsServedFromTheLeastUp) {
   if (QuantizedMatmulKernels().empty()) GTEST_SKIP() << "no kernels here";
 #if defined(__aarch64__)
   const std::vector<Isa> caps = {Isa::kNeon, Isa::kNeonDot, Isa::kNeonI8mm};
-  const Isa elsewhere = Isa::kAvx512Bf16;
+  const Isa elsewhere = Isa::kAvx512Amx;
 #else
-  const std::vector<Isa> caps = {Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512,
-                                 Isa::kAvx512Vnni, Isa::kAvx512Bf16};
+  const std::vector<Isa> caps = {Isa::kAvx2,       Isa::kAvx2Vnni,
+                                 Isa::kAvx512,     Isa::kAvx512Vnni,
+                                 Isa::kAvx512Bf16, Isa::kAvx512Amx};
   const Isa elsewhere = Isa::kNeonI8mm;
 #endif
   for (Isa cap : caps) {
