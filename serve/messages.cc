@@ -168,7 +168,8 @@ void TranslateTools(JsonFields* fields, json* out) {
       fields->Keep(tool.status());
       json function = {{"name", name}};
       static constexpr FieldName kFields[] = {{"description", "description"},
-                                              {"input_schema", "parameters"}};
+                                              {"input_schema", "parameters"},
+                                              {"strict", "strict"}};
       CopyFields((*tools)[i], kFields, &function);
       list.push_back({{"type", "function"}, {"function", std::move(function)}});
     }

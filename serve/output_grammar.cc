@@ -55,13 +55,6 @@ json Wanted(const json& tools, const std::string& name) {
   return wanted;
 }
 
-bool IsStrict(const json& tools) {
-  return absl::c_any_of(tools, [](const json& tool) {
-    const json& function = tool["function"];
-    return function.contains("strict") && function["strict"] == true;
-  });
-}
-
 grammar::SchemaOptions OptionsOf(const GenerationFields& fields) {
   grammar::SchemaOptions options;
   options.strict = fields.strict_schema;
@@ -109,7 +102,8 @@ absl::StatusOr<std::unique_ptr<TokenConstraint>> OutputGrammars::ForToolCall(
                      absl::StrCat("call ", reasoning_close), wanted.dump(),
                      [&] {
                        return answer::CallGrammar(form, wanted, reasoning_close,
-                                                  control_, IsStrict(wanted));
+                                                  control_,
+                                                  answer::AnyStrict(wanted));
                      },
                      asker));
 }
@@ -119,8 +113,8 @@ OutputGrammars::ForCallOrFormat(const answer::CallForm& form, const json& tools,
                                 const GenerationFields& fields,
                                 const ConstraintAsker& asker) {
   const auto make = [&]() -> absl::StatusOr<Syntax> {
-    absl::StatusOr<Syntax> call =
-        answer::CallGrammar(form, tools, "", control_, IsStrict(tools));
+    absl::StatusOr<Syntax> call = answer::CallGrammar(form, tools, "", control_,
+                                                      answer::AnyStrict(tools));
     if (!call.ok()) return FieldError("tools", call.status().message());
     Syntax format = grammar::AnyJsonObject();
     if (fields.format == OutputFormat::kJsonSchema) {

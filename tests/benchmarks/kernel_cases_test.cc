@@ -30,8 +30,10 @@ TEST(KernelCasesTest, EveryKernelThatRunsHereHasACase) {
     if (!RunsHere(row->isa()) || absl::StrContains(row->name(), "onednn")) {
       continue;
     }
+    // Some are for many rows alone.
     std::string why;
-    EXPECT_FALSE(CasesOf(*row, 1, Tiny(), &why).empty())
+    EXPECT_FALSE(CasesOf(*row, 1, Tiny(), &why).empty() &&
+                 CasesOf(*row, 64, Tiny(), &why).empty())
         << row->name() << ": " << why;
   }
 }
