@@ -26,17 +26,17 @@ bool MayCallStrictly(const Job& job) {
          job.forms.call.has_value() && answer::AnyStrict(job.tools);
 }
 
-// The field that asks for what constrains the tokens.
-std::string ConstraintField(const Job& job) {
-  return job.forces_call || MayCallStrictly(job) ? "tools"
-                                                 : job.fields.format_field;
-}
-
 // Whether a call may stand where JSON is asked for.
 bool MayCall(const Job& job) {
   return !job.tools.is_null() && job.forms.call.has_value() &&
          (job.fields.format == OutputFormat::kJson ||
           job.fields.format == OutputFormat::kJsonSchema);
+}
+
+// The field that asks for what constrains the tokens.
+std::string ConstraintField(const Job& job) {
+  return job.forces_call || MayCallStrictly(job) ? "tools"
+                                                 : job.fields.format_field;
 }
 
 // Of a header's value: printable ASCII, and not all of a long one.
@@ -227,6 +227,10 @@ void AnswerStream(std::shared_ptr<Answering> answering, HttpCall* call) {
 }
 
 }  // namespace
+
+bool ToolsConstrain(const Job& job) {
+  return job.forces_call || MayCallStrictly(job) || MayCall(job);
+}
 
 uint64_t Random64() {
   std::random_device device;

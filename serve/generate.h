@@ -44,6 +44,10 @@ struct Job {
   size_t PromptOf(int64_t index) const { return index / fields.choices; }
 };
 
+// Whether what may be written depends on the tools: a call is wanted, must fit
+// its schema where one comes, or may stand in place of JSON.
+bool ToolsConstrain(const Job& job);
+
 uint64_t Random64();
 // "PREFIX" and 24 digits that no other has.
 std::string RandomId(const char* prefix);

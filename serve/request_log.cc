@@ -173,11 +173,11 @@ json JobJson(const Job& job) {
     request["prompt_logprobs"] = *fields.prompt_logprobs;
   }
   AddFormat(fields, &request);
-  if (job.forces_call) {
+  if (ToolsConstrain(job)) {
     request["tools"] = job.tools;
-    request["forced_call"] = job.forced_tool;
     request["reasoning_close"] = job.reasoning_close;
   }
+  if (job.forces_call) request["forced_call"] = job.forced_tool;
   // Tokens that are told in the text depend on the model alone.
   if (!job.marker_tokens.empty()) request["marked"] = true;
   return request;
@@ -198,15 +198,14 @@ absl::StatusOr<Job> ReadJob(const json& request, const RequestLimits& limits) {
   }
   fields.Integer("prompt_logprobs", 0, limits.top_logprobs,
                  &job.fields.prompt_logprobs);
-  const json* forced = fields.Find("forced_call");
-  if (forced != nullptr) {
-    const json* tools = fields.Find("tools");
+  job.forces_call = fields.Find("forced_call") != nullptr;
+  fields.Text("forced_call", &job.forced_tool);
+  const json* tools = fields.Find("tools");
+  if (tools != nullptr || job.forces_call) {
     if (tools == nullptr || !tools->is_array()) {
       return FieldError("request.tools", "want a list");
     }
-    fields.Text("forced_call", &job.forced_tool);
     fields.Text("reasoning_close", &job.reasoning_close);
-    job.forces_call = true;
     job.tools = *tools;
   }
   if (!fields.status().ok()) return fields.status();
