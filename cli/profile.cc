@@ -15,6 +15,7 @@
 #include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "graph/listing.h"
 #include "text/printable.h"
@@ -237,6 +238,8 @@ absl::StatusOr<int> ProfileCommand(const Flags& given,
   Flags flags = given;
   WEFT_RETURN_IF_ERROR(Check(flags));
   if (!flags.trace.empty()) {
+    WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput(
+        "profile", flags.trace, FilesOfModel(flags.model, flags.compile)));
     WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.trace));
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,

@@ -80,10 +80,14 @@ constexpr struct {
   const char* part;
   Kind kind;
 } kKinds[] = {
-    {"attn_qkv.weight", kValues}, {"attn_kv_b.weight", kValues},
-    {"attn_v.weight", kValues},   {"attn_k.weight", kKeys},
-    {"attn_q.weight", kQueries},  {"attn_output.weight", kAttentionOutput},
-    {"ffn_up", kUp},              {"ffn_gate", kGate},
+    {"attn_qkv.weight", kValues},
+    {"attn_kv_b.weight", kValues},
+    {"attn_v.weight", kValues},
+    {"attn_k.weight", kKeys},
+    {"attn_q.weight", kQueries},
+    {"attn_output.weight", kAttentionOutput},
+    {"ffn_up", kUp},
+    {"ffn_gate", kGate},
     {"ffn_down", kDown},
 };
 
@@ -200,17 +204,17 @@ constexpr MixRules SmallMix(const char* name, uint32_t file_type, DType base,
                             DType more, DType attention_output,
                             DType embedding) {
   return MixRules{name,
-          MixKind::kSmall,
-          file_type,
-          base,
-          kQ5_K,
-          {{kValues, L::kSharedKeysOrExperts, kQ4_K},
-           {kValues, L::kAll, more},
-           {kKeys, L::kEightExperts, kQ4_K},
-           {kDown, L::kFirstEighth, more},
-           {kAttentionOutput, L::kEightExperts, kQ5_K},
-           {kAttentionOutput, L::kAll, attention_output}},
-          embedding};
+                  MixKind::kSmall,
+                  file_type,
+                  base,
+                  kQ5_K,
+                  {{kValues, L::kSharedKeysOrExperts, kQ4_K},
+                   {kValues, L::kAll, more},
+                   {kKeys, L::kEightExperts, kQ4_K},
+                   {kDown, L::kFirstEighth, more},
+                   {kAttentionOutput, L::kEightExperts, kQ5_K},
+                   {kAttentionOutput, L::kAll, attention_output}},
+                  embedding};
 }
 
 constexpr Rule kOutputOfEight = {kAttentionOutput, L::kEightExperts, kQ5_K};
@@ -362,8 +366,7 @@ bool IsEmbedding(absl::string_view name) {
 
 DType OutputType(const MixRules& mix, const TensorRole& tensor,
                  const MixModel& model) {
-  const bool rules =
-      mix.kind == MixKind::kUsual || mix.kind == MixKind::kSmall;
+  const bool rules = mix.kind == MixKind::kUsual || mix.kind == MixKind::kSmall;
   const bool fits = tensor.dims[0] % Info(mix.base).block_elements == 0;
   return rules && (model.is_falcon || !fits) ? kQ8_0 : mix.output;
 }
@@ -387,9 +390,8 @@ DType TypeByRules(const MixRules& mix, Kind kind, const TensorPlace& place,
                   const MixModel& model) {
   const bool falcon = model.is_falcon && mix.kind == MixKind::kUsual &&
                       (kind == kDown || kind == kAttentionOutput);
-  const absl::Span<const Rule> rules = falcon
-                                           ? absl::MakeConstSpan(mix.falcon)
-                                           : absl::MakeConstSpan(mix.rules);
+  const absl::Span<const Rule> rules =
+      falcon ? absl::MakeConstSpan(mix.falcon) : absl::MakeConstSpan(mix.rules);
   for (const Rule& rule : rules) {
     if ((rule.kinds & kind) != 0 && Applies(rule.layers, place, model)) {
       return rule.type;
@@ -437,8 +439,7 @@ DType TypeInMix(const MixRules& mix, const TensorRole& tensor,
 
 using Places = std::map<std::string, TensorPlace, std::less<>>;
 
-Places PlaceTensors(absl::Span<const TensorRole> tensors,
-                    int64_t block_count) {
+Places PlaceTensors(absl::Span<const TensorRole> tensors, int64_t block_count) {
   // By block, then by name; those of no block come first.
   std::map<Kind, std::set<std::pair<int64_t, std::string>>> alike;
   for (const TensorRole& tensor : tensors) {
@@ -576,10 +577,10 @@ MixModel DescribeMixModel(const MixMetadata& metadata,
       [](const TensorRole& tensor) { return tensor.name == "output.weight"; });
   model.is_falcon = metadata.architecture == "falcon";
   // Llama's of 80 blocks without shared keys is the 65B.
-  model.is_70b = metadata.block_count == 80 &&
-                 (metadata.architecture == "qwen2" ||
-                  (metadata.architecture == "llama" &&
-                   metadata.heads != metadata.kv_heads));
+  model.is_70b =
+      metadata.block_count == 80 && (metadata.architecture == "qwen2" ||
+                                     (metadata.architecture == "llama" &&
+                                      metadata.heads != metadata.kv_heads));
   model.places = PlaceTensors(tensors, metadata.block_count);
   return model;
 }

@@ -56,8 +56,8 @@ struct MixModel {
   int64_t heads_per_kv_head = 1;
   int64_t experts = 0;
   bool tied_output = false;  // no output.weight: the embedding is the output
-  bool is_falcon = false;    // of architecture "falcon", which has its own rules
-  bool is_70b = false;       // 80 blocks of heads that share keys and values
+  bool is_falcon = false;  // of architecture "falcon", which has its own rules
+  bool is_70b = false;     // 80 blocks of heads that share keys and values
   // By name: where each tensor stands among those of its kind (attention's
   // values; down, gate and up matrices), block by block, which is what "the
   // first layers" are in models of which not each block has one. A tensor that

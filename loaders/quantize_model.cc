@@ -60,8 +60,7 @@ absl::StatusOr<MixModel> DescribeModel(const GgufFile& file) {
   };
   WEFT_ASSIGN_OR_RETURN(const auto blocks, number("block_count"));
   WEFT_ASSIGN_OR_RETURN(const auto heads, number("attention.head_count"));
-  WEFT_ASSIGN_OR_RETURN(const auto kv_heads,
-                        number("attention.head_count_kv"));
+  WEFT_ASSIGN_OR_RETURN(const auto kv_heads, number("attention.head_count_kv"));
   WEFT_ASSIGN_OR_RETURN(const auto experts, number("expert_count"));
   std::vector<TensorRole> tensors;
   for (const GgufTensor& tensor : file.tensors()) {
@@ -177,14 +176,13 @@ absl::Status AlreadyQuantised(const GgufFile& file, const GgufTensor& tensor,
       mix.name() != absl::string_view(kKeepsExperts) &&
       std::any_of(file.tensors().begin(), file.tensors().end(),
                   [](const GgufTensor& t) { return t.type == DType::kMXFP4; });
-  return InTensor(
-      absl::InvalidArgumentError(absl::StrCat(
-          "it is already ", UpperName(tensor.type),
-          ": start from an F32, F16 or BF16 model",
-          mxfp4 ? absl::StrCat(", or ask for ", kKeepsExperts,
-                               ", which keeps experts of MXFP4")
-                : "")),
-      file.path(), tensor.name);
+  return InTensor(absl::InvalidArgumentError(absl::StrCat(
+                      "it is already ", UpperName(tensor.type),
+                      ": start from an F32, F16 or BF16 model",
+                      mxfp4 ? absl::StrCat(", or ask for ", kKeepsExperts,
+                                           ", which keeps experts of MXFP4")
+                            : "")),
+                  file.path(), tensor.name);
 }
 
 // How much of a tensor's relative error reaches the logits, relative to one of
@@ -382,10 +380,10 @@ class MatrixUse {
 
   void AddWarnings(std::vector<std::string>* warnings) const {
     if (!missing_.empty()) {
-      warnings->push_back(absl::StrCat(
-          "the importance matrix has no entry for ", missing_.size(), " of ",
-          asked_, " tensors (", FirstAndLast(missing_),
-          "): their columns count alike"));
+      warnings->push_back(
+          absl::StrCat("the importance matrix has no entry for ",
+                       missing_.size(), " of ", asked_, " tensors (",
+                       FirstAndLast(missing_), "): their columns count alike"));
     }
     if (!replaced_.empty()) {
       warnings->push_back(absl::StrCat(
@@ -397,9 +395,8 @@ class MatrixUse {
 
  private:
   static std::string FirstAndLast(const std::vector<std::string>& names) {
-    return names.size() == 1
-               ? names[0]
-               : absl::StrCat(names[0], " to ", names.back());
+    return names.size() == 1 ? names[0]
+                             : absl::StrCat(names[0], " to ", names.back());
   }
 
   const ImportanceMatrix* matrix_;

@@ -336,7 +336,7 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   const auto experts = shape.keys.find("expert_count");
   const MixModel model = DescribeMixModel(
       {shape.architecture, shape.block_count, shape.head_count,
-       shape.head_count_kv, 
+       shape.head_count_kv,
        experts == shape.keys.end() ? 0 : static_cast<int64_t>(experts->second)},
       roles);
 

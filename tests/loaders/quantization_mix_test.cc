@@ -278,8 +278,8 @@ TEST(QuantizationMix, WantsImportanceForFewBits) {
   EXPECT_TRUE(wants("Q2_K_S", DType::kQ2_K, "blk.0.ffn_up.weight"));
   EXPECT_FALSE(wants("Q2_K", DType::kQ2_K, "blk.0.ffn_up.weight"));
   EXPECT_FALSE(wants("Q2_K_S", DType::kQ6_K, "output.weight"));
-  for (DType type : {DType::kIQ1_S, DType::kIQ2_S, DType::kIQ3_XXS,
-                     DType::kQ2_K}) {
+  for (DType type :
+       {DType::kIQ1_S, DType::kIQ2_S, DType::kIQ3_XXS, DType::kQ2_K}) {
     const DType instead = TypeWithoutImportance(type);
     EXPECT_FALSE(NeedsImportance(instead, "blk.0.ffn_up.weight"));
     EXPECT_FALSE(type == instead);
@@ -328,15 +328,12 @@ TEST(QuantizationMix, KeepsAttentionOfEightExpertsFiner) {
 
 TEST(QuantizationMix, KeepsWhatIsSmallOrNoMatrix) {
   const QuantizationMix mix = Parse("Q4_K_M", {".*=Q8_0"});
-  for (const char* name : {"position_embd.weight", "blk.0.ffn_gate_inp.weight",
-                           "token_types.weight", "blk.0.attn_q.bias",
-                           "blk.0.attn_q_norm.weight",
-                           "blk.0.altup_router.weight",
-                           "blk.0.laurel_l.weight",
-                           "blk.0.indexer.k_proj.weight",
-                           "enc.blk.0.attn_rel_b.weight",
-                           "blk.0.time_mix_w1.weight",
-                           "blk.0.time_mix_decay_w2.weight"}) {
+  for (const char* name :
+       {"position_embd.weight", "blk.0.ffn_gate_inp.weight",
+        "token_types.weight", "blk.0.attn_q.bias", "blk.0.attn_q_norm.weight",
+        "blk.0.altup_router.weight", "blk.0.laurel_l.weight",
+        "blk.0.indexer.k_proj.weight", "enc.blk.0.attn_rel_b.weight",
+        "blk.0.time_mix_w1.weight", "blk.0.time_mix_decay_w2.weight"}) {
     EXPECT_EQ(TypeOf(mix, name), "keep") << name;
   }
   const std::vector<int64_t> vector = {2048};

@@ -249,9 +249,8 @@ TEST_F(QuantizeModelTest, SaysWhatKeepsExpertsOfMxfp4) {
 // Not by the mix that was asked for.
 TEST_F(QuantizeModelTest, AMixDoesNotAdviseItself) {
   Quantize(Options("MXFP4"));
-  const auto report =
-      QuantizeModel(TempPath("result.gguf"), TempPath("again.gguf"),
-                    Options("MXFP4_MOE"));
+  const auto report = QuantizeModel(
+      TempPath("result.gguf"), TempPath("again.gguf"), Options("MXFP4_MOE"));
   EXPECT_THAT(std::string(report.status().message()),
               AllOf(HasSubstr("it is already MXFP4"),
                     Not(HasSubstr("or ask for MXFP4_MOE"))));
@@ -284,9 +283,8 @@ TEST_F(QuantizeModelTest, RefusesBadRequestsBeforeWriting) {
 TEST_F(QuantizeModelTest, TinyTypesWantAnImportanceMatrix) {
   Write(TempPath("source.gguf"));
   QuantizeOptions options;
-  for (const char* type :
-       {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "Q2_K_S",
-        "IQ3_XXS"}) {
+  for (const char* type : {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S",
+                           "IQ2_M", "Q2_K_S", "IQ3_XXS"}) {
     options.type = type;
     const auto report = QuantizeModel(TempPath("source.gguf"),
                                       TempPath("result.gguf"), options);
