@@ -20,9 +20,20 @@ void ExpectEntries(const std::string& model, const std::string& matrix_path) {
   ASSERT_TRUE(matrix.ok()) << matrix.status();
   const auto mix = QuantizationMix::Parse("IQ1_S", {});
   ASSERT_TRUE(mix.ok());
+  std::string unsupported;
+  for (const GgufTensor& tensor : file->tensors()) {
+    const size_t nextn = tensor.name.find("nextn.");
+    if (nextn != std::string::npos) unsupported = tensor.name.substr(0, nextn);
+  }
   for (const GgufTensor& tensor : file->tensors()) {
     if (!absl::StartsWith(tensor.name, "blk.") ||
         mix->Choose({tensor.name, tensor.dims}, MixModel()).keep) {
+      continue;
+    }
+    // A block that predicts further tokens, of a family whose block is not
+    // supported: quantize gives it types that need no entry.
+    if (absl::StrContains(model, "bailingmoe2-nextn") &&
+        absl::StartsWith(tensor.name, unsupported)) {
       continue;
     }
     const int64_t columns = tensor.dims[0];
