@@ -13,8 +13,14 @@
 namespace weft {
 namespace {
 
-constexpr char kMagic[] = "WEFTKLB1";
-constexpr int64_t kHeaderBytes = 16;
+constexpr char kMagic[] = "WEFTKLB2";
+// Of files of earlier versions, which do not say what they were made with.
+constexpr char kOldMagic[] = "WEFTKLB1";
+constexpr size_t kHashBytes = 16;
+// Where things stand in the header.
+constexpr int64_t kVocabularyAt = 8, kContextAt = 16, kStrideAt = 24,
+                  kRowsAt = 32, kTextAt = 40, kVocabularyHashAt = 56,
+                  kHeaderBytes = 72;
 constexpr int64_t kRowHeaderBytes = 12;
 // Log-probabilities below this are as good as none.
 constexpr double kLeast = -1000.0;
@@ -38,13 +44,26 @@ T Get(const uint8_t* from) {
 }  // namespace
 
 absl::StatusOr<BaseLogitsWriter> BaseLogitsWriter::Create(
-    const std::string& path, int64_t vocabulary) {
+    const std::string& path, const BaseRun& run) {
   WEFT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   uint8_t header[kHeaderBytes] = {};
   std::memcpy(header, kMagic, 8);
-  Put(static_cast<uint32_t>(vocabulary), header + 8);
+  Put(static_cast<uint32_t>(run.vocabulary), header + kVocabularyAt);
+  Put(run.context, header + kContextAt);
+  Put(run.stride, header + kStrideAt);
+  std::memcpy(header + kTextAt, run.text_hash.data(),
+              std::min(kHashBytes, run.text_hash.size()));
+  std::memcpy(header + kVocabularyHashAt, run.vocabulary_hash.data(),
+              std::min(kHashBytes, run.vocabulary_hash.size()));
   WEFT_RETURN_IF_ERROR(file.Write(0, header));
   return BaseLogitsWriter(std::move(file), kHeaderBytes);
+}
+
+absl::Status BaseLogitsWriter::Commit() {
+  uint8_t rows[sizeof(rows_)];
+  Put(rows_, rows);
+  WEFT_RETURN_IF_ERROR(file_.Write(kRowsAt, rows));
+  return file_.Commit();
 }
 
 absl::Status BaseLogitsWriter::Add(int32_t token,
@@ -71,29 +90,69 @@ absl::Status BaseLogitsWriter::Add(int32_t token,
   }
   WEFT_RETURN_IF_ERROR(file_.Write(offset_, row_));
   offset_ += static_cast<int64_t>(row_.size());
+  ++rows_;
   return absl::OkStatus();
 }
 
 absl::StatusOr<BaseLogitsReader> BaseLogitsReader::Open(const std::string& path,
-                                                        int64_t vocabulary) {
+                                                        const BaseRun& run) {
   WEFT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                         MappedFile::Open(path));
+  const auto refuse = [&](absl::string_view what, absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", path, ": ", why,
+                     ": make them with weft perplexity --kl-save FILE"));
+  };
   const absl::Span<const uint8_t> bytes = file->bytes();
-  if (bytes.size() < kHeaderBytes ||
-      std::memcmp(bytes.data(), kMagic, 8) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no base logits: ", path,
-                     ": make them with weft perplexity --kl-save FILE"));
+  const absl::string_view magic(reinterpret_cast<const char*>(bytes.data()),
+                                std::min<size_t>(8, bytes.size()));
+  if (magic == kOldMagic) {
+    return refuse("base logits of an earlier version of weft",
+                  "they do not say which text, context and stride they are of");
   }
-  const int64_t has = Get<uint32_t>(bytes.data() + 8);
-  const int64_t rest = static_cast<int64_t>(bytes.size()) - kHeaderBytes;
-  if (has != vocabulary || rest % RowBytesOf(vocabulary) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("base logits of another model: ", path, ": they have ",
-                     has, " tokens, the model has ", vocabulary,
-                     ": make them with weft perplexity --kl-save FILE"));
+  if (magic != kMagic) {
+    return refuse("no base logits", "the file does not begin as they do");
   }
-  const int64_t rows = rest / RowBytesOf(vocabulary);
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  if (size < kHeaderBytes) {
+    return refuse("base logits are cut off",
+                  absl::StrCat("the file has ", size, " bytes"));
+  }
+  const auto number = [&](int64_t at) {
+    return Get<int64_t>(bytes.data() + at);
+  };
+  const auto differs = [&](absl::string_view of, absl::string_view what,
+                           int64_t has, int64_t wanted) {
+    return refuse(
+        absl::StrCat("base logits of another ", of),
+        absl::StrCat("they have ", what, " ", has, ", here it is ", wanted));
+  };
+  const auto same = [&](int64_t at, const std::string& hash) {
+    return std::memcmp(bytes.data() + at, hash.data(),
+                       std::min(kHashBytes, hash.size())) == 0;
+  };
+  const int64_t vocabulary = Get<uint32_t>(bytes.data() + kVocabularyAt);
+  if (vocabulary != run.vocabulary) {
+    return differs("model", "a vocabulary of", vocabulary, run.vocabulary);
+  }
+  if (!same(kVocabularyHashAt, run.vocabulary_hash)) {
+    return refuse("base logits of another model", "its tokens are others");
+  }
+  if (!same(kTextAt, run.text_hash)) {
+    return refuse("base logits of another text", "it has other characters");
+  }
+  if (number(kContextAt) != run.context) {
+    return differs("context", "--context", number(kContextAt), run.context);
+  }
+  if (number(kStrideAt) != run.stride) {
+    return differs("stride", "--stride", number(kStrideAt), run.stride);
+  }
+  const int64_t rows = number(kRowsAt), row = RowBytesOf(vocabulary);
+  if (rows < 0 || rows > size / row + 1 || size != kHeaderBytes + rows * row) {
+    return refuse("base logits are cut off or damaged",
+                  absl::StrCat("the file has ", size, " bytes, of which ", rows,
+                               " tokens take ", row, " each"));
+  }
   return BaseLogitsReader(std::move(file), vocabulary, rows);
 }
 

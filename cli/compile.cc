@@ -1,12 +1,11 @@
 // weft compile: a model file to a plan file.
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "ops/attributes.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/thread_pool.h"
@@ -58,12 +57,8 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
     return UsageError(absl::StrCat("compile: ", flags.model,
                                    " is a plan already: give a .gguf file"));
   }
-  std::error_code error;
-  if (std::filesystem::equivalent(flags.model, flags.output, error)) {
-    return UsageError(
-        absl::StrCat("compile: -o ", flags.output,
-                     " is the model itself: choose another name"));
-  }
+  WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput(
+      "compile", flags.output, FilesOfModel(flags.model, flags.compile)));
   if (flags.merge_lora && flags.compile.lora.empty()) {
     return UsageError("--merge-lora: merges adapters: give --lora FILE, too");
   }
@@ -83,14 +78,6 @@ absl::StatusOr<int> Compile(const Flags& flags, const CommonFlags& common) {
         "--next-token-block: does not go with --shards: leave one out");
   }
   WEFT_ASSIGN_OR_RETURN(EngineOptions options, flags.compile.ToOptions(common));
-  for (const AdapterChoice& choice : options.model.graph.adapters) {
-    if (std::filesystem::equivalent(choice.adapter->path(), flags.output,
-                                    error)) {
-      return UsageError(
-          absl::StrCat("compile: -o ", flags.output,
-                       " is the adapter itself: choose another name"));
-    }
-  }
   options.model.graph.next_token_block = flags.next_token_block;
   WEFT_ASSIGN_OR_RETURN(GgufFile file, OpenModel(flags.model));
   if (flags.merge_lora) {

@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/model_argument.h"
 #include "graph/dtype.h"
 
@@ -40,16 +41,8 @@ absl::StatusOr<int> Convert(const Flags& flags, const CommonFlags& common) {
   if (!std::filesystem::is_directory(flags.folder, error)) {
     WEFT_RETURN_IF_ERROR(CheckPublished(flags.folder));
   }
-  for (const auto& entry :
-       std::filesystem::directory_iterator(flags.folder, error)) {
-    std::error_code ignored;
-    if (entry.path().extension() != ".gguf" &&
-        std::filesystem::equivalent(entry.path(), flags.result, ignored)) {
-      return UsageError(absl::StrCat("convert: -o ", flags.result,
-                                     " is a file of the folder: choose another "
-                                     "name"));
-    }
-  }
+  WEFT_RETURN_IF_ERROR(
+      CheckOverwritesNoInput("convert", flags.result, {flags.folder}));
   WEFT_RETURN_IF_ERROR(CheckCanWrite(flags.result));
   const Progress progress = MakeProgress(common, "converting");
   options.progress = ByTensor(progress);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/graph_diff.h"
 #include "cli/graph_formats.h"
 #include "cli/output.h"
@@ -315,6 +316,10 @@ absl::StatusOr<int> DumpCommand(Flags& flags, const CommonFlags& common,
     return kExitOk;
   }
   WEFT_RETURN_IF_ERROR(CheckFlags(flags));
+  std::vector<std::string> inputs = FilesOfModel(flags.model, flags.compile);
+  inputs.insert(inputs.end(), {flags.from_text, flags.source, flags.diff_plan});
+  inputs.insert(inputs.end(), flags.profiles.begin(), flags.profiles.end());
+  WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput("dump", flags.output, inputs));
   if (!flags.profiles.empty()) {
     if (flags.format != "html") {
       return UsageError("--profile: the html page alone shows times");

@@ -10,6 +10,7 @@
 #include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "nlohmann/json.hpp"
 #include "ops/pooling.h"
 #include "runtime/generation/nan_logits.h"
@@ -203,6 +204,8 @@ absl::StatusOr<int> Eval(const Flags& flags, const CommonFlags& common) {
        {flags.logits, flags.embedding, flags.hidden, flags.score, flags.states,
         flags.next_token_block}) {
     if (path.empty()) continue;
+    WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput(
+        "eval", path, FilesOfModel(flags.model, flags.compile)));
     WEFT_RETURN_IF_ERROR(CheckCanWrite(path));
   }
   if (!flags.next_token_block.empty()) {

@@ -4,11 +4,12 @@
 // squared input; of experts, over the tokens that chose them. A text becomes
 // tokens as a whole, BOS in front, and is cut into whole chunks; the rest is
 // left out. Each chunk runs from an empty cache with BOS in the place of its
-// first token. The model is compiled without fusions and without rounding of
+// first token; a block that predicts further tokens runs behind the model. The
+// model is compiled without fusions and without rounding of
 // activations, so that inputs are there to be looked at, as floats.
 //
 // The file is written every few chunks; --resume goes on behind the chunks that
-// it has.
+// it has, if they are of the same model and texts.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -21,10 +22,12 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
+#include "cli/input_observer.h"
+#include "loaders/architectures/architecture.h"
 #include "loaders/importance_matrix.h"
-#include "ops/experts.h"
-#include "ops/kernels/kernel.h"
 #include "passes/pipeline.h"
+#include "runtime/plan/weight_checksum.h"
 
 namespace weft {
 namespace {
@@ -44,77 +47,18 @@ struct Flags {
   CompileFlags compile;
 };
 
-// Adds up the squares that products see.
-class InputObserver : public NodeObserver {
- public:
-  InputObserver(bool process_output, ImportanceMatrix* matrix)
-      : process_output_(process_output), matrix_(*matrix) {}
-
-  void Before(const Graph& graph, NodeId id, const KernelCall& call) override {
-    const Node& node = graph.node(id);
-    if (!IsProduct(node)) return;
-    const Value& weight = graph.value(node.inputs[1]);
-    const Value& x = graph.value(node.inputs[0]);
-    if (weight.kind != ValueKind::kWeight || x.type.dtype != DType::kF32)
-      return;
-    const bool in_block = absl::StartsWith(weight.name, "blk.");
-    if (!in_block && !(process_output_ && weight.name == "output")) return;
-    InputSquares& squares = matrix_.tensors[weight.name + ".weight"];
-    if (IsExpertMatmul(node)) {
-      AddExperts(ExpertPartsOf(graph, node), call, &squares);
-    } else {
-      const Operand& rows = call.inputs[0];
-      Grow(1, rows.columns, &squares);
-      for (int64_t m = 0; m < rows.rows; ++m) {
-        AddRow(RowOf(rows, m), 0, rows.columns, &squares);
-      }
-    }
-  }
-  void After(const Graph&, NodeId, const KernelCall&) override {}
-
- private:
-  static const float* RowOf(const Operand& x, int64_t row) {
-    return reinterpret_cast<const float*>(static_cast<const uint8_t*>(x.data) +
-                                          row * x.row_bytes);
-  }
-
-  static void Grow(int64_t matrices, int64_t columns, InputSquares* squares) {
-    squares->sums.resize(static_cast<size_t>(matrices * columns));
-    squares->counts.resize(static_cast<size_t>(matrices));
-  }
-
-  static void AddRow(const float* x, int64_t matrix, int64_t columns,
-                     InputSquares* squares) {
-    double* sums = squares->sums.data() + matrix * columns;
-    for (int64_t i = 0; i < columns; ++i) sums[i] += double{x[i]} * x[i];
-    squares->counts[static_cast<size_t>(matrix)] += 1.0;
-  }
-
-  static void AddExperts(const ExpertParts& parts, const KernelCall& call,
-                         InputSquares* squares) {
-    const Operand& x = call.inputs[0];
-    const Operand& ids = call.inputs[2];
-    const int64_t columns = parts.shared ? x.columns : x.columns / parts.used;
-    Grow(parts.experts, columns, squares);
-    for (int64_t m = 0; m < x.rows; ++m) {
-      const int32_t* chosen = reinterpret_cast<const int32_t*>(
-          static_cast<const uint8_t*>(ids.data) + m * ids.row_bytes);
-      for (int64_t j = 0; j < parts.used; ++j) {
-        const float* row = RowOf(x, m) + (parts.shared ? 0 : j * columns);
-        AddRow(row, chosen[j], columns, squares);
-      }
-    }
-  }
-
-  const bool process_output_;
-  ImportanceMatrix& matrix_;
+struct Texts {
+  std::vector<std::vector<int32_t>> chunks;
+  std::string hash;  // of all that was read
 };
 
-absl::StatusOr<std::vector<std::vector<int32_t>>> ChunksOf(
-    const Flags& flags, const Tokenizer& tokenizer) {
-  std::vector<std::vector<int32_t>> chunks;
+absl::StatusOr<Texts> ReadTexts(const Flags& flags,
+                                const Tokenizer& tokenizer) {
+  Texts texts;
+  std::vector<std::vector<int32_t>>& chunks = texts.chunks;
   for (const std::string& file : flags.files) {
     WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+    texts.hash += HashText(text);
     EncodeOptions plain;
     plain.add_special = false;
     plain.parse_special = false;
@@ -135,19 +79,56 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> ChunksOf(
         absl::StrCat("texts too short: none has a whole chunk of ", flags.chunk,
                      " tokens: give longer ones, or a smaller --chunk"));
   }
-  return chunks;
+  return texts;
 }
 
-absl::Status CheckResumed(const Flags& flags, const ImportanceMatrix& matrix,
-                          int64_t chunks) {
-  if (matrix.chunk_size == flags.chunk && matrix.datasets == flags.files &&
-      matrix.chunks <= chunks) {
-    return absl::OkStatus();
+// Of all weights: a model with other numbers in the same tensors is another.
+std::string HashModel(const GgufFile& file) {
+  std::string hashes;
+  for (const GgufTensor& tensor : file.tensors()) {
+    absl::StrAppend(&hashes, tensor.name, " ", WeightChecksum(tensor.data),
+                    "\n");
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cannot resume ", flags.result, ": it has ", matrix.chunks, " chunks of ",
-      matrix.chunk_size, " tokens of ", absl::StrJoin(matrix.datasets, ", "),
-      ": give the same texts and --chunk, or leave --resume out"));
+  return HashText(hashes);
+}
+
+// `matrix` is what the file holds, `now` what this run would begin with.
+absl::Status CheckResumed(const Flags& flags, const InputPoints& points,
+                          const ImportanceMatrix& now, int64_t chunks,
+                          const ImportanceMatrix& matrix) {
+  const auto refuse = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot resume ", flags.result, ": ", what,
+                     ": give the same model, texts and --chunk, or leave "
+                     "--resume out"));
+  };
+  if (matrix.model_hash.empty() || matrix.text_hash.empty()) {
+    return refuse("it does not say of which model and texts it is");
+  }
+  if (absl::Status entries = CheckEntries(points, matrix); !entries.ok()) {
+    return refuse(entries.message());
+  }
+  if (matrix.model_hash != now.model_hash) {
+    return refuse("it is of a model with other weights");
+  }
+  if (matrix.chunk_size != now.chunk_size || matrix.datasets != now.datasets ||
+      matrix.chunks > chunks) {
+    return refuse(absl::StrCat("it has ", matrix.chunks, " chunks of ",
+                               matrix.chunk_size, " tokens of ",
+                               absl::StrJoin(matrix.datasets, ", ")));
+  }
+  if (matrix.text_hash != now.text_hash) {
+    return refuse("its texts were others, of the same names");
+  }
+  return absl::OkStatus();
+}
+
+// Whether the model has a block that predicts further tokens, and it can run.
+// Of a model that does not say so, or has one of an unknown kind, the rest is
+// measured alone.
+bool HasNextTokenBlock(const GgufFile& file, GraphOptions options) {
+  options.next_token_block = true;
+  return BuildGraph(file, options).ok();
 }
 
 // What the flags say, or as many tokens as are usual and the model takes.
@@ -171,6 +152,14 @@ absl::StatusOr<int> Imatrix(const Flags& given, const CommonFlags& common) {
     return UsageError("--chunk: want a number from 2");
   }
   WEFT_RETURN_IF_ERROR(given.compile.CheckModel(given.model));
+  if (IsPlanFile(given.model)) {
+    return UsageError(absl::StrCat("imatrix: ", given.model,
+                                   " is a plan, which has other products: "
+                                   "give its .gguf file"));
+  }
+  std::vector<std::string> inputs = FilesOfModel(given.model, given.compile);
+  inputs.insert(inputs.end(), given.files.begin(), given.files.end());
+  WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput("imatrix", given.result, inputs));
   Flags flags = given;
   WEFT_ASSIGN_OR_RETURN(flags.chunk, ChunkOf(given, common));
   if (flags.chunks < 0) return UsageError("--chunks: want a number from 1");
@@ -179,9 +168,26 @@ absl::StatusOr<int> Imatrix(const Flags& given, const CommonFlags& common) {
     return UsageError("--context: want at least --chunk");
   }
   if (compile.context == 0) compile.context = flags.chunk;
+  compile.keep_plans = false;  // such a plan is for nothing else
+  WEFT_ASSIGN_OR_RETURN(const GgufFile file, OpenModel(flags.model));
+  WEFT_ASSIGN_OR_RETURN(const EngineOptions plain, compile.ToOptions(common));
+  GraphOptions graph_options = plain.model.graph;
+  graph_options.next_token_block = HasNextTokenBlock(file, graph_options);
+  WEFT_ASSIGN_OR_RETURN(const LoadedGraph loaded,
+                        BuildGraph(file, graph_options));
+  const InputPoints points =
+      FindInputPoints(loaded.graph, flags.process_output);
+  InputPoints all_points = points, block_points;
+  if (loaded.next_token_block.has_value()) {
+    // Its output matrix is the model's, which has its entry already.
+    block_points = FindInputPoints(*loaded.next_token_block,
+                                   /*process_output=*/false);
+    all_points.insert(block_points.begin(), block_points.end());
+  }
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
-      LoadEngine(flags.model, compile, common, [](EngineOptions* options) {
+      LoadEngine(flags.model, compile, common, [&](EngineOptions* options) {
+        options->model.graph.next_token_block = graph_options.next_token_block;
         std::set<std::string>& disabled =
             options->model.compile.disabled_passes;
         for (const PassEntry& pass : Pipeline()) {
@@ -190,40 +196,62 @@ absl::StatusOr<int> Imatrix(const Flags& given, const CommonFlags& common) {
         disabled.insert("quantize-activations");
       }));
   WEFT_RETURN_IF_ERROR(CheckGenerates(engine->plan()));
-  WEFT_ASSIGN_OR_RETURN(const auto chunks,
-                        ChunksOf(flags, engine->tokenizer()));
+  WEFT_ASSIGN_OR_RETURN(const Texts texts,
+                        ReadTexts(flags, engine->tokenizer()));
+  const std::vector<std::vector<int32_t>>& chunks = texts.chunks;
   const int64_t count = static_cast<int64_t>(chunks.size());
   ImportanceMatrix matrix;
   matrix.datasets = flags.files;
   matrix.chunk_size = flags.chunk;
+  matrix.text_hash = HashText(texts.hash);
+  matrix.model_hash = HashModel(file);
   if (flags.resume && std::filesystem::exists(flags.result)) {
-    WEFT_ASSIGN_OR_RETURN(matrix, ImportanceMatrix::Read(flags.result));
-    WEFT_RETURN_IF_ERROR(CheckResumed(flags, matrix, count));
+    WEFT_ASSIGN_OR_RETURN(ImportanceMatrix written,
+                          ImportanceMatrix::Read(flags.result));
+    WEFT_RETURN_IF_ERROR(
+        CheckResumed(flags, all_points, matrix, count, written));
+    matrix = std::move(written);
   }
+  AddEntries(all_points, &matrix);
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < flags.chunk; ++i) positions.push_back(i);
   // At most 64 MB of logits at once; results do not depend on it.
   const int64_t step = std::clamp<int64_t>(
       (int64_t{1} << 24) / engine->plan().model.vocabulary_size, 1, 512);
-  InputObserver observer(flags.process_output, &matrix);
+  InputObserver observer(points, &matrix);
+  InputObserver block_observer(block_points, &matrix);
+  const auto nothing = [](int64_t, absl::Span<const float>) {
+    return absl::OkStatus();
+  };
   const Progress progress = MakeProgress(common, "imatrix");
-  engine->executor().Observe(&observer);
   while (matrix.chunks < count) {
-    WEFT_RETURN_IF_ERROR(engine->Evaluate(
-        chunks[static_cast<size_t>(matrix.chunks)], positions, step,
-        [](int64_t, absl::Span<const float>) { return absl::OkStatus(); }));
+    const std::vector<int32_t>& chunk =
+        chunks[static_cast<size_t>(matrix.chunks)];
+    engine->executor().Observe(&observer);
+    WEFT_RETURN_IF_ERROR(engine->Evaluate(chunk, positions, step, nothing));
+    engine->executor().Observe(nullptr);
+    // The block wants what the model makes of each token, so that runs again.
+    if (Executor* block = engine->next_token_executor(); block != nullptr) {
+      block->Observe(&block_observer);
+      WEFT_RETURN_IF_ERROR(
+          engine->EvaluateNextTokenBlock(chunk, step, nothing));
+      block->Observe(nullptr);
+    }
     ++matrix.chunks;
-    if (matrix.tensors.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no products are seen: ", flags.model,
-                       ": give the .gguf file rather than a plan"));
+    std::vector<std::string> unseen = observer.Unseen();
+    for (const std::string& tensor : block_observer.Unseen()) {
+      unseen.push_back(tensor);
+    }
+    if (!unseen.empty()) {
+      return absl::InternalError(absl::StrCat(
+          "no product with tensor ", unseen.front(), " was seen: ", flags.model,
+          ": please report it with the model's architecture"));
     }
     if (matrix.chunks % kChunksPerWrite == 0 && matrix.chunks < count) {
       WEFT_RETURN_IF_ERROR(matrix.Write(flags.result));
     }
     if (progress) progress(static_cast<double>(matrix.chunks) / count);
   }
-  engine->executor().Observe(nullptr);
   WEFT_RETURN_IF_ERROR(matrix.Write(flags.result));
   std::cout << absl::StreamFormat("%s: %d tensors, %d chunks of %d tokens\n",
                                   flags.result, matrix.tensors.size(),

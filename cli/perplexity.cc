@@ -18,9 +18,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/base_logits.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "runtime/generation/logprobs.h"
 #include "runtime/generation/nan_logits.h"
@@ -80,6 +82,10 @@ absl::Status Score(Engine& engine, const std::vector<int32_t>& window,
 
 absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   if (flags.stride < 0) return UsageError("--stride: want a number from 1");
+  std::vector<std::string> inputs = FilesOfModel(flags.model, flags.compile);
+  inputs.push_back(flags.file);
+  WEFT_RETURN_IF_ERROR(
+      CheckOverwritesNoInput("perplexity", flags.save, inputs));
   WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(flags.file));
   WEFT_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
@@ -113,14 +119,21 @@ absl::StatusOr<int> Perplexity(const Flags& flags, const CommonFlags& common) {
   const Progress progress = MakeProgress(common, "perplexity");
   Total total;
   const int64_t vocabulary = engine->plan().model.vocabulary_size;
+  BaseRun run;
+  run.vocabulary = vocabulary;
+  run.context = engine->plan().context();
+  run.stride = stride;
+  run.text_hash = HashText(text);
+  run.vocabulary_hash =
+      HashText(absl::StrJoin(engine->plan().vocabulary.tokens(), "\n"));
   if (!flags.save.empty()) {
     WEFT_ASSIGN_OR_RETURN(BaseLogitsWriter save,
-                          BaseLogitsWriter::Create(flags.save, vocabulary));
+                          BaseLogitsWriter::Create(flags.save, run));
     total.save.emplace(std::move(save));
   }
   if (!flags.base.empty()) {
     WEFT_ASSIGN_OR_RETURN(BaseLogitsReader base,
-                          BaseLogitsReader::Open(flags.base, vocabulary));
+                          BaseLogitsReader::Open(flags.base, run));
     total.base.emplace(std::move(base));
   }
   // Of a text without BOS the first token cannot be foretold.

@@ -15,6 +15,7 @@
 #include "base/output_file.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/pipeline_page.h"
 #include "graph/listing.h"
@@ -333,7 +334,10 @@ absl::StatusOr<int> ProfileCommand(const Flags& given,
   Flags flags = given;
   WEFT_RETURN_IF_ERROR(Check(flags));
   for (const std::string& file : {flags.trace, flags.html}) {
-    if (!file.empty()) WEFT_RETURN_IF_ERROR(CheckCanWrite(file));
+    if (file.empty()) continue;
+    WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput(
+        "profile", file, FilesOfModel(flags.model, flags.compile)));
+    WEFT_RETURN_IF_ERROR(CheckCanWrite(file));
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common));

@@ -1,13 +1,12 @@
 // weft quantize: a model file with its matrices in another type.
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "loaders/importance_matrix.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/quantize_model.h"
@@ -53,6 +52,8 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
       !s.ok()) {
     return UsageError(s.message());
   }
+  WEFT_RETURN_IF_ERROR(CheckOverwritesNoInput(
+      "quantize", flags.result, {flags.source, flags.importance}));
   options.threads = common.threads > 0 ? common.threads : DefaultThreads();
   ImportanceMatrix importance;
   if (!flags.importance.empty()) {
@@ -61,11 +62,6 @@ absl::StatusOr<int> Quantize(const Flags& flags, const CommonFlags& common) {
   }
   const Progress progress = MakeProgress(common, "quantising");
   options.progress = ByTensor(progress);
-  std::error_code error;
-  if (std::filesystem::equivalent(flags.source, flags.result, error)) {
-    return UsageError(absl::StrCat("quantize: ", flags.result,
-                                   ": is the source: give another file"));
-  }
   absl::StatusOr<QuantizeReport> report =
       QuantizeModel(flags.source, flags.result, options);
   if (progress) progress(1.0);
@@ -98,8 +94,8 @@ void AddQuantize(CLI::App& app, const CommonFlags& common, Action* action) {
       ->expected(1);
   command
       ->add_option("--imatrix", flags->importance,
-                   "importance of columns, of weft imatrix; types of 2 bits "
-                   "and less need it, all gain by it")
+                   "importance of columns, of weft imatrix; IQ1, IQ2 and "
+                   "IQ3_XXS types and Q2_K_S need it, all gain by it")
       ->expected(1);
   command
       ->add_option("--tensor-type", flags->options.tensor_types,

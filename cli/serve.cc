@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/converted_folder.h"
+#include "cli/files.h"
 #include "cli/interrupt.h"
 #include "cli/model_folder.h"
 #include "cli/output.h"
@@ -400,6 +401,10 @@ absl::StatusOr<int> Run(Flags flags, const CommonFlags& common) {
   WEFT_ASSIGN_OR_RETURN(ApiKeys keys, ReadKeys(flags.api_key_file));
   std::unique_ptr<RequestLog> log;  // outlives what writes to it
   if (!flags.log_requests.empty()) {
+    std::vector<std::string> inputs = FilesOfModel(flags.model, flags.compile);
+    inputs.push_back(flags.api_key_file);
+    WEFT_RETURN_IF_ERROR(
+        CheckOverwritesNoInput("serve", flags.log_requests, inputs));
     WEFT_ASSIGN_OR_RETURN(log,
                           RequestLog::Open(flags.log_requests,
                                            [&common](const std::string& line) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cli/command.h"
+#include "cli/files.h"
 #include "loaders/model_shape.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/synthesize.h"
@@ -32,6 +33,8 @@ absl::StatusOr<int> Synth(const Flags& flags, const CommonFlags& common) {
       !s.ok() && !absl::EndsWith(options.shape, ".json")) {
     return UsageError(s.message());
   }
+  WEFT_RETURN_IF_ERROR(
+      CheckOverwritesNoInput("synth", flags.output, {options.shape}));
   WEFT_ASSIGN_OR_RETURN(SynthesizeReport report,
                         SynthesizeModel(options, flags.output));
   PrintWarnings(common, report.warnings);

@@ -14,6 +14,17 @@
 namespace weft {
 namespace {
 
+// Of all that a tensor may have.
+std::string StoredTypeNames() {
+  std::vector<std::string> names;
+  for (const DTypeInfo& row : AllDTypes()) {
+    if (row.gguf_id >= 0 && row.type != DType::kI32) {
+      names.push_back(UpperName(row.type));
+    }
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 // Rows stay below what RowBytes takes.
 constexpr uint64_t kMaxRowElements = (uint64_t{1} << 40) - 1;
 // Key length and type tag and the smallest value; name length, number of dims,
@@ -295,8 +306,7 @@ class Parser {
           tensor,
           absl::StrCat("it has type ", GgufTensorTypeName(type_id),
                        ", which is not supported"),
-          "use a model in F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL "
-          "or IQ4_XS");
+          absl::StrCat("use a model in ", StoredTypeNames()));
     }
     tensor.type = *type;
     const int block = Info(*type).block_elements;

@@ -20,6 +20,8 @@ namespace {
 constexpr char kSumsSuffix[] = ".in_sum2";
 constexpr char kCountsSuffix[] = ".counts";
 constexpr uint32_t kLongestName = 1024;
+constexpr char kTextHash[] = "weft.imatrix.texts";
+constexpr char kModelHash[] = "weft.imatrix.model";
 
 absl::Status Bad(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -84,6 +86,10 @@ absl::StatusOr<ImportanceMatrix> ReadNewer(const std::string& path) {
   matrix.chunks = static_cast<int64_t>(chunks.value_or(0) & 0xffffffffu);
   matrix.chunk_size =
       static_cast<int64_t>(chunk_size.value_or(0) & 0xffffffffu);
+  WEFT_ASSIGN_OR_RETURN(const auto text_hash, file.OptionalString(kTextHash));
+  WEFT_ASSIGN_OR_RETURN(const auto model_hash, file.OptionalString(kModelHash));
+  matrix.text_hash = text_hash.value_or("");
+  matrix.model_hash = model_hash.value_or("");
   for (const GgufTensor& tensor : file.tensors()) {
     absl::string_view stripped = tensor.name;
     if (!absl::ConsumeSuffix(&stripped, kSumsSuffix)) continue;
@@ -163,6 +169,8 @@ absl::Status ImportanceMatrix::Write(const std::string& path) const {
   writer.SetStrings("imatrix.datasets", datasets);
   writer.SetUint32("imatrix.chunk_count", static_cast<uint32_t>(chunks));
   writer.SetUint32("imatrix.chunk_size", static_cast<uint32_t>(chunk_size));
+  if (!text_hash.empty()) writer.SetString(kTextHash, text_hash);
+  if (!model_hash.empty()) writer.SetString(kModelHash, model_hash);
   // The writer wants the bytes until it has written.
   std::vector<std::unique_ptr<std::vector<float>>> kept;
   const auto add = [&](const std::string& name,

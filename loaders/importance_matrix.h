@@ -37,6 +37,9 @@ struct ImportanceMatrix {
   std::vector<std::string> datasets;
   int64_t chunks = 0;
   int64_t chunk_size = 0;  // tokens; 0: not known
+  // Of the texts and of the model's weights, in keys of weft's own; empty: not
+  // known.
+  std::string text_hash, model_hash;
 
   static absl::StatusOr<ImportanceMatrix> Read(const std::string& path);
   // In the newer form.

@@ -2,20 +2,22 @@
 
 #include "loaders/quantization_mix.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
 
 namespace weft {
 namespace {
 
-// Where in the stack of `count` layers a rule applies.
+// Where in the stack of layers a rule applies.
 enum class Layers {
   kAll,
   kFirstTwo,
@@ -27,10 +29,12 @@ enum class Layers {
   kSharedKeys,           // all, when four or more query heads share a KV head
   kSharedKeysOrExperts,  // these, or models with four or more experts
   kEightExperts,         // all, of models with eight experts
+  kEightExpertsOuterAndEveryThird,
 };
 
-bool Applies(Layers layers, int64_t layer, const MixModel& model) {
-  const int64_t eighth = model.block_count / 8;
+bool Applies(Layers layers, const TensorPlace& place, const MixModel& model) {
+  const int64_t eighth = place.count / 8, layer = place.ordinal;
+  const bool outer = layer < eighth || layer >= 7 * place.count / 8;
   switch (layers) {
     case Layers::kAll:
       return true;
@@ -41,57 +45,87 @@ bool Applies(Layers layers, int64_t layer, const MixModel& model) {
     case Layers::kFirstEighth:
       return layer < eighth;
     case Layers::kFirstSixteenth:
-      return layer < model.block_count / 16;
+      return layer < place.count / 16;
     case Layers::kOuterAndEveryThird:
-      return layer < eighth || layer >= 7 * model.block_count / 8 ||
-             (layer - eighth) % 3 == 2;
+      return outer || (layer - eighth) % 3 == 2;
     case Layers::kMiddle:
-      return layer >= eighth && layer < 7 * model.block_count / 8;
+      return !outer;
     case Layers::kSharedKeys:
       return model.heads_per_kv_head >= 4;
     case Layers::kSharedKeysOrExperts:
       return model.heads_per_kv_head >= 4 || model.experts >= 4;
     case Layers::kEightExperts:
       return model.experts == 8;
+    case Layers::kEightExpertsOuterAndEveryThird:
+      return model.experts == 8 && (outer || (layer - eighth) % 3 == 2);
   }
   return false;
 }
 
-struct Rule {
-  const char* tensors;  // "attn_v|ffn_down": blk.N.attn_v.weight and the other
-  Layers layers;
-  DType type;
+// What tensors are, as far as rules ask; some bits together are several kinds.
+enum Kind : unsigned {
+  kNoKind = 0,
+  kValues = 1,  // those of attention, and matrices that hold them with others
+  kKeys = 2,
+  kQueries = 4,
+  kAttentionOutput = 8,
+  kDown = 16,
+  kGate = 32,
+  kUp = 64,
 };
 
-// What a name such as "blk.12.attn_v.weight" says.
-struct LayerTensor {
-  int64_t layer;
-  absl::string_view tensor;
+// The first that is part of a tensor's name; experts, those for all tokens and
+// plain networks have the same rules.
+constexpr struct {
+  const char* part;
+  Kind kind;
+} kKinds[] = {
+    {"attn_qkv.weight", kValues},
+    {"attn_kv_b.weight", kValues},
+    {"attn_v.weight", kValues},
+    {"attn_k.weight", kKeys},
+    {"attn_q.weight", kQueries},
+    {"attn_output.weight", kAttentionOutput},
+    {"ffn_up", kUp},
+    {"ffn_gate", kGate},
+    {"ffn_down", kDown},
 };
 
-std::optional<LayerTensor> ParseLayerTensor(absl::string_view name) {
-  if (!absl::ConsumePrefix(&name, "blk.") ||
-      !absl::ConsumeSuffix(&name, ".weight")) {
-    return std::nullopt;
+Kind KindOf(absl::string_view name) {
+  for (const auto& row : kKinds) {
+    if (absl::StrContains(name, row.part)) return row.kind;
   }
-  const size_t dot = name.find('.');
-  LayerTensor result;
-  if (dot == absl::string_view::npos ||
-      !absl::SimpleAtoi(name.substr(0, dot), &result.layer)) {
-    return std::nullopt;
-  }
-  result.tensor = name.substr(dot + 1);
-  return result;
+  return kNoKind;
 }
+
+struct Rule {
+  unsigned kinds = kNoKind;
+  Layers layers = Layers::kAll;
+  DType type = DType::kF32;
+};
 
 // Small, or read one element at a time: nothing to gain.
 bool IsKept(const TensorRole& tensor) {
-  if (tensor.dims.size() < 2) return true;
+  absl::Span<const int64_t> dims = tensor.dims;
+  while (dims.size() > 1 && dims.back() == 1) dims.remove_suffix(1);
+  if (dims.size() < 2) return true;
   if (!absl::EndsWith(tensor.name, ".weight")) return true;
   for (const char* part :
-       {"ffn_gate_inp", "position_embd", "token_types", "per_layer_model_proj",
-        "ssm_conv1d", "shortconv.conv."}) {
+       {"ffn_gate_inp", "ffn_gate_tid2eid", "position_embd", "token_types",
+        "per_layer_model_proj", "ssm_conv1d", "shortconv.conv.", "altup",
+        "laurel", "indexer.k_proj.", "indexer.q_proj.", "attn_rel_b.",
+        ".rel_pos", ".patch_embd", ".patch_merger"}) {
     if (absl::StrContains(tensor.name, part)) return true;
+  }
+  // The small ones of time mixing; its large ones are ".._key", ".._value",
+  // ".._output" and so on.
+  for (const char* part :
+       {"first", "w0", "w1", "w2", "v0", "v1", "v2", "a0", "a1", "a2", "g1",
+        "g2", "decay_w1", "decay_w2", "lerp_fused"}) {
+    if (absl::EndsWith(tensor.name,
+                       absl::StrCat("time_mix_", part, ".weight"))) {
+      return true;
+    }
   }
   return absl::StrContains(tensor.name, "_norm.");
 }
@@ -108,6 +142,23 @@ DType NextThatMayFit(DType type) {
   }
 }
 
+bool IsStored(DType type) {
+  return Info(type).gguf_id >= 0 && type != DType::kI32;
+}
+
+}  // namespace
+
+std::optional<int64_t> BlockOfTensor(absl::string_view name) {
+  int64_t block;
+  if (!absl::ConsumePrefix(&name, "blk.")) return std::nullopt;
+  const size_t dot = name.find('.');
+  if (dot == absl::string_view::npos ||
+      !absl::SimpleAtoi(name.substr(0, dot), &block)) {
+    return std::nullopt;
+  }
+  return block;
+}
+
 DType FitToRows(DType type, int64_t row_elements) {
   while (row_elements % Info(type).block_elements != 0) {
     type = NextThatMayFit(type);
@@ -115,26 +166,32 @@ DType FitToRows(DType type, int64_t row_elements) {
   return type;
 }
 
-bool IsStored(DType type) {
-  return Info(type).gguf_id >= 0 && type != DType::kI32;
-}
-
-}  // namespace
+// What mixes of a kind have in common.
+enum class MixKind {
+  kPlain,    // a type for all
+  kUsual,    // see TypeInMix
+  kSmall,    // by ordinals alone, whatever the architecture
+  kExperts,  // experts have a type of their own
+};
 
 struct MixRules {
   const char* name;
+  MixKind kind;
   uint32_t file_type;
   DType base;
   DType output;
-  // The first that applies wins; unused places have no tensor.
-  Rule rules[7];
+  // The first that applies wins; unused places have no kinds.
+  Rule rules[7] = {};
   // Of an embedding that is not the output too; F32 where the base serves.
   DType embedding = DType::kF32;
+  // Of Falcon, in place of those for down matrices and attention's output.
+  Rule falcon[2] = {};
 };
 
 namespace {
 
 using L = Layers;
+constexpr MixKind kPlain = MixKind::kPlain, kUsual = MixKind::kUsual;
 constexpr DType kQ3_K = DType::kQ3_K, kQ4_K = DType::kQ4_K,
                 kQ5_K = DType::kQ5_K, kQ6_K = DType::kQ6_K;
 
@@ -146,89 +203,94 @@ constexpr DType kIQ2_XXS = DType::kIQ2_XXS, kIQ3_XXS = DType::kIQ3_XXS,
 constexpr MixRules SmallMix(const char* name, uint32_t file_type, DType base,
                             DType more, DType attention_output,
                             DType embedding) {
-  return {name,
-          file_type,
-          base,
-          kQ5_K,
-          {{"attn_v", L::kSharedKeysOrExperts, kQ4_K},
-           {"attn_v", L::kAll, more},
-           {"attn_k", L::kEightExperts, kQ4_K},
-           {"ffn_down", L::kFirstEighth, more},
-           {"attn_output", L::kEightExperts, kQ5_K},
-           {"attn_output", L::kAll, attention_output}},
-          embedding};
+  return MixRules{name,
+                  MixKind::kSmall,
+                  file_type,
+                  base,
+                  kQ5_K,
+                  {{kValues, L::kSharedKeysOrExperts, kQ4_K},
+                   {kValues, L::kAll, more},
+                   {kKeys, L::kEightExperts, kQ4_K},
+                   {kDown, L::kFirstEighth, more},
+                   {kAttentionOutput, L::kEightExperts, kQ5_K},
+                   {kAttentionOutput, L::kAll, attention_output}},
+                  embedding};
 }
 
-// Of eight experts attention is so small a part that it costs little.
-constexpr Rule kKeysAndValuesOfEight = {"attn_v|attn_k", L::kEightExperts,
-                                        kQ8_0};
-constexpr Rule kOutputOfEight = {"attn_output", L::kEightExperts, kQ5_K};
+constexpr Rule kOutputOfEight = {kAttentionOutput, L::kEightExperts, kQ5_K};
 
 constexpr MixRules kMixes[] = {
-    {"F32", 0, DType::kF32, DType::kF32, {}},
-    {"F16", 1, DType::kF16, DType::kF16, {}},
-    {"BF16", 32, DType::kBF16, DType::kBF16, {}},
+    {"F32", kPlain, 0, DType::kF32, DType::kF32},
+    {"F16", kPlain, 1, DType::kF16, DType::kF16},
+    {"BF16", kPlain, 32, DType::kBF16, DType::kBF16},
     // By convention Q2_K is a mix, as the names of codebook and ternary types
     // are; all other names of types mean the plain type.
     {"Q2_K",
+     kUsual,
      10,
-     DType::kQ2_K,
+     kQ2_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      kOutputOfEight,
-      {"attn_v", L::kSharedKeys, kQ4_K},
-      {"attn_v", L::kAll, kQ3_K},
-      {"attn_output", L::kAll, kQ3_K},
-      {"ffn_down", L::kAll, kQ3_K}}},
-    {"Q3_K_S", 11, kQ3_K, kQ6_K, {kKeysAndValuesOfEight, kOutputOfEight}},
+     {kOutputOfEight,
+      {kValues, L::kSharedKeys, kQ4_K},
+      {kValues | kAttentionOutput | kDown, L::kAll, kQ3_K}},
+     DType::kF32,
+     {{kDown, L::kAll, kQ3_K}}},
+    {"Q3_K_S", kUsual, 11, kQ3_K, kQ6_K, {kOutputOfEight}},
     {"Q3_K_M",
+     kUsual,
      12,
      kQ3_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      kOutputOfEight,
-      {"attn_v", L::kFirstTwo, kQ5_K},
-      {"ffn_down", L::kFirstSixteenth, kQ5_K},
-      {"attn_v|attn_qkv|attn_output|ffn_down", L::kAll, kQ4_K}}},
+     {kOutputOfEight,
+      {kValues, L::kFirstTwo, kQ5_K},
+      {kDown, L::kFirstSixteenth, kQ5_K},
+      {kValues | kAttentionOutput | kDown, L::kAll, kQ4_K}},
+     DType::kF32,
+     {{kDown, L::kFirstSixteenth, kQ5_K},
+      {kDown, L::kOuterAndEveryThird, kQ4_K}}},
     {"Q3_K_L",
+     kUsual,
      13,
      kQ3_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_output", L::kEightExperts, kQ3_K},
-      {"attn_v|attn_output|ffn_down", L::kAll, kQ5_K},
-      {"attn_qkv", L::kAll, kQ4_K}}},
+     {{kAttentionOutput, L::kEightExperts, kQ3_K},
+      {kValues | kAttentionOutput | kDown, L::kAll, kQ5_K}},
+     DType::kF32,
+     {{kAttentionOutput | kDown, L::kAll, kQ4_K}}},
     {"Q4_K_S",
+     kUsual,
      14,
      kQ4_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      kOutputOfEight,
-      {"attn_v", L::kFirstFour, kQ5_K},
-      {"ffn_down", L::kFirstEighth, kQ5_K}}},
+     {kOutputOfEight,
+      {kValues, L::kFirstFour, kQ5_K},
+      {kDown, L::kFirstEighth, kQ5_K}}},
     {"Q4_K_M",
+     kUsual,
      15,
      kQ4_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      kOutputOfEight,
-      {"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
-      {"attn_qkv", L::kAll, kQ5_K}}},
-    {"Q5_K_S", 16, kQ5_K, kQ6_K, {kKeysAndValuesOfEight}},
+     {kOutputOfEight, {kValues | kDown, L::kOuterAndEveryThird, kQ6_K}},
+     DType::kF32,
+     {{kDown, L::kFirstSixteenth, kQ6_K},
+      {kDown, L::kOuterAndEveryThird, kQ5_K}}},
+    {"Q5_K_S", kUsual, 16, kQ5_K, kQ6_K},
     {"Q5_K_M",
+     kUsual,
      17,
      kQ5_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v|ffn_down", L::kOuterAndEveryThird, kQ6_K},
-      {"attn_qkv", L::kAll, kQ6_K}}},
+     {{kValues | kDown, L::kOuterAndEveryThird, kQ6_K}},
+     DType::kF32,
+     {{kDown, L::kOuterAndEveryThird, kQ6_K}}},
     {"Q2_K_S",
+     kUsual,
      21,
      kQ2_K,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v", L::kSharedKeys, kQ4_K},
-      {"ffn_down", L::kFirstEighth, kQ4_K}}},
+     {{kValues, L::kSharedKeys, kQ4_K}, {kDown, L::kFirstEighth, kQ4_K}},
+     DType::kF32,
+     {{kDown, L::kFirstEighth, kQ4_K}}},
     // By these names too files hold mixes; IQ2_S is mostly IQ2_XS.
     SmallMix("IQ1_S", 24, DType::kIQ1_S, kQ2_K, kIQ2_XXS, kQ2_K),
     SmallMix("IQ1_M", 31, DType::kIQ1_M, kQ2_K, kIQ2_XXS, kQ2_K),
@@ -237,52 +299,48 @@ constexpr MixRules kMixes[] = {
     SmallMix("IQ2_S", 28, DType::kIQ2_XS, kIQ3_S, kIQ3_S, kIQ3_S),
     SmallMix("IQ2_M", 29, DType::kIQ2_S, kIQ3_S, kIQ3_S, kIQ3_S),
     {"IQ3_XXS",
+     kUsual,
      23,
      kIQ3_XXS,
      kQ5_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v", L::kSharedKeys, kQ4_K},
-      {"attn_q|attn_k", L::kAll, DType::kIQ2_S},
+     {{kValues, L::kSharedKeys, kQ4_K},
+      {kQueries | kKeys, L::kAll, DType::kIQ2_S},
       kOutputOfEight,
-      {"attn_output", L::kAll, kIQ3_S}},
+      {kAttentionOutput, L::kAll, kIQ3_S}},
      kIQ3_S},
     {"IQ3_XS",
+     kUsual,
      22,
      kIQ3_S,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v", L::kSharedKeys, kQ4_K},
-      {"attn_q|attn_k", L::kAll, kIQ3_XXS},
+     {{kValues, L::kSharedKeys, kQ4_K},
+      {kQueries | kKeys, L::kAll, kIQ3_XXS},
       kOutputOfEight,
-      {"ffn_gate|ffn_up", L::kMiddle, kIQ3_XXS}}},
+      {kGate | kUp, L::kMiddle, kIQ3_XXS}}},
     {"IQ3_S",
+     kUsual,
      26,
      kIQ3_S,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v", L::kSharedKeys, kQ4_K},
-      kOutputOfEight}},
+     {{kValues, L::kSharedKeys, kQ4_K}, kOutputOfEight}},
     {"IQ3_M",
+     kUsual,
      27,
      kIQ3_S,
      kQ6_K,
-     {kKeysAndValuesOfEight,
-      {"attn_v", L::kAll, kQ4_K},
-      {"ffn_down", L::kFirstEighth, kQ4_K},
-      kOutputOfEight,
-      {"attn_output|attn_qkv", L::kAll, kQ4_K}}},
-    {"TQ1_0", 36, DType::kTQ1_0, kQ6_K, {}, kQ4_K},
-    {"TQ2_0", 37, DType::kTQ2_0, kQ6_K, {}, kQ4_K},
-    {"MXFP4_MOE",
-     38,
-     DType::kQ8_0,
-     DType::kQ8_0,
-     {{"ffn_gate_exps|ffn_up_exps|ffn_down_exps|ffn_gate_up_exps", L::kAll,
-       DType::kMXFP4}}},
+     {kOutputOfEight,
+      {kValues | kAttentionOutput, L::kAll, kQ4_K},
+      {kDown, L::kFirstEighth, kQ4_K},
+      {kDown, L::kEightExpertsOuterAndEveryThird, kQ4_K}},
+     DType::kF32,
+     {{kDown, L::kFirstEighth, kQ4_K}}},
+    {"TQ1_0", kUsual, 36, DType::kTQ1_0, kQ6_K, {}, kQ4_K},
+    {"TQ2_0", kUsual, 37, DType::kTQ2_0, kQ6_K, {}, kQ4_K},
+    {"MXFP4_MOE", MixKind::kExperts, 38, kQ8_0, kQ8_0},
 // Types that have no mixes of their own take the file type of their small
 // mix (Q3_K to Q5_K).
 #define WEFT_PLAIN(TYPE, NAME, ID, ELEMENTS, BYTES, FILE_TYPE, ...) \
-  {#TYPE, FILE_TYPE, DType::k##TYPE, DType::k##TYPE, {}},
+  {#TYPE, kPlain, FILE_TYPE, DType::k##TYPE, DType::k##TYPE},
     WEFT_FOR_EACH_QUANTIZED_TYPE(WEFT_PLAIN)
 #undef WEFT_PLAIN
 };
@@ -302,37 +360,105 @@ std::string MixNames() {
   return absl::StrJoin(names, " ");
 }
 
-bool NamesTensor(const Rule& rule, absl::string_view tensor) {
-  if (rule.tensors == nullptr) return false;
-  // The same matrix of every expert, or of those for all tokens; a rule may
-  // also name that alone.
-  const absl::string_view plain =
-      absl::StripSuffix(absl::StripSuffix(tensor, "_exps"), "_shexp");
-  for (absl::string_view name : absl::StrSplit(rule.tensors, '|')) {
-    if (name == tensor || name == plain) return true;
-  }
-  return false;
+bool IsEmbedding(absl::string_view name) {
+  return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
-DType TypeInMix(const MixRules& mix, absl::string_view name,
-                const MixModel& model) {
-  if (name == "output.weight" ||
-      (name == "token_embd.weight" && model.tied_output)) {
-    return mix.output;
+DType OutputType(const MixRules& mix, const TensorRole& tensor,
+                 const MixModel& model) {
+  const bool rules = mix.kind == MixKind::kUsual || mix.kind == MixKind::kSmall;
+  const bool fits = tensor.dims[0] % Info(mix.base).block_elements == 0;
+  return rules && (model.is_falcon || !fits) ? kQ8_0 : mix.output;
+}
+
+// Where the tensor stands, for rules. The usual mixes of models with experts go
+// by blocks, but for attention's values.
+std::optional<TensorPlace> PlaceOf(const MixRules& mix, absl::string_view name,
+                                   Kind kind, const MixModel& model) {
+  const std::optional<int64_t> block = BlockOfTensor(name);
+  const auto found = model.places.find(name);
+  const bool by_block =
+      mix.kind == MixKind::kUsual && model.experts > 1 && kind != kValues;
+  if (found != model.places.end() && !(by_block && block.has_value())) {
+    return found->second;
   }
-  if (name == "token_embd.weight" && mix.embedding != DType::kF32) {
-    return mix.embedding;
-  }
-  const std::optional<LayerTensor> place = ParseLayerTensor(name);
-  if (place.has_value()) {
-    for (const Rule& rule : mix.rules) {
-      if (NamesTensor(rule, place->tensor) &&
-          Applies(rule.layers, place->layer, model)) {
-        return rule.type;
-      }
+  if (!block.has_value()) return std::nullopt;
+  return TensorPlace{*block, model.block_count};
+}
+
+DType TypeByRules(const MixRules& mix, Kind kind, const TensorPlace& place,
+                  const MixModel& model) {
+  const bool falcon = model.is_falcon && mix.kind == MixKind::kUsual &&
+                      (kind == kDown || kind == kAttentionOutput);
+  const absl::Span<const Rule> rules =
+      falcon ? absl::MakeConstSpan(mix.falcon) : absl::MakeConstSpan(mix.rules);
+  for (const Rule& rule : rules) {
+    if ((rule.kinds & kind) != 0 && Applies(rule.layers, place, model)) {
+      return rule.type;
     }
   }
   return mix.base;
+}
+
+DType TypeInMix(const MixRules& mix, const TensorRole& tensor,
+                const MixModel& model) {
+  const bool embedding = IsEmbedding(tensor.name);
+  if (tensor.name == "output.weight" || (embedding && model.tied_output)) {
+    return OutputType(mix, tensor, model);
+  }
+  if (embedding) {
+    return mix.embedding != DType::kF32 ? mix.embedding : mix.base;
+  }
+  const Kind kind = KindOf(tensor.name);
+  switch (mix.kind) {
+    case MixKind::kPlain:
+      return mix.base;
+    case MixKind::kExperts:
+      return (kind & (kDown | kGate | kUp)) != 0 &&
+                     absl::StrContains(tensor.name, "_exps.")
+                 ? DType::kMXFP4
+                 : mix.base;
+    case MixKind::kUsual:
+      // Of eight experts attention is so small a part that it costs little.
+      if ((kind == kValues || kind == kKeys) && model.experts == 8) {
+        return kQ8_0;
+      }
+      break;
+    case MixKind::kSmall:
+      break;
+  }
+  const std::optional<TensorPlace> place =
+      PlaceOf(mix, tensor.name, kind, model);
+  if (!place.has_value()) return mix.base;
+  const DType type = TypeByRules(mix, kind, *place, model);
+  // Eight query heads share what is an eighth of their size.
+  const bool more = mix.kind == MixKind::kUsual && model.is_70b &&
+                    kind == kValues && (type == kQ3_K || type == kQ4_K);
+  return more ? kQ5_K : type;
+}
+
+using Places = std::map<std::string, TensorPlace, std::less<>>;
+
+Places PlaceTensors(absl::Span<const TensorRole> tensors, int64_t block_count) {
+  // By block, then by name; those of no block come first.
+  std::map<Kind, std::set<std::pair<int64_t, std::string>>> alike;
+  for (const TensorRole& tensor : tensors) {
+    const Kind kind = KindOf(tensor.name);
+    if (kind != kNoKind && !IsKept(tensor)) {
+      alike[kind].emplace(BlockOfTensor(tensor.name).value_or(-1), tensor.name);
+    }
+  }
+  Places places;
+  for (const auto& [kind, of_kind] : alike) {
+    // Of values there may be few, of the others one in each block or several.
+    const int64_t count =
+        kind == kValues ? static_cast<int64_t>(of_kind.size()) : block_count;
+    int64_t ordinal = 0;
+    for (const auto& [block, name] : of_kind) {
+      places[name] = {ordinal++, count};
+    }
+  }
+  return places;
 }
 
 }  // namespace
@@ -373,10 +499,11 @@ TypeChoice QuantizationMix::Choose(const TensorRole& tensor,
     choice.keep = true;
     return choice;
   }
-  choice.wanted = TypeInMix(*rules_, tensor.name, model);
+  choice.wanted = TypeInMix(*rules_, tensor, model);
   for (const Override& rule : overrides_) {
     if (rule.pattern.Matches(tensor.name)) {
       choice.wanted = rule.type;
+      choice.fixed = true;
       break;
     }
   }
@@ -402,9 +529,11 @@ absl::Status QuantizationMix::CheckOverrides(
 
 uint32_t QuantizationMix::file_type() const { return rules_->file_type; }
 const char* QuantizationMix::name() const { return rules_->name; }
-// Q2_K where Q2_K, the mix, has more bits.
-bool QuantizationMix::needs_importance() const {
-  return absl::string_view(rules_->name) == "Q2_K_S";
+bool QuantizationMix::NeedsImportanceOf(DType type,
+                                        absl::string_view tensor) const {
+  return NeedsImportance(type, tensor) ||
+         (type == DType::kQ2_K && !IsEmbeddingOrOutput(tensor) &&
+          absl::string_view(rules_->name) == "Q2_K_S");
 }
 
 void TypeFallbacks::Add(const std::string& tensor, int64_t row,
@@ -436,7 +565,31 @@ std::vector<std::string> TypeFallbacks::Lines() const {
   return lines;
 }
 
-bool NeedsImportance(DType type) {
+MixModel DescribeMixModel(const MixMetadata& metadata,
+                          absl::Span<const TensorRole> tensors) {
+  MixModel model;
+  model.block_count = metadata.block_count;
+  model.heads_per_kv_head =
+      metadata.kv_heads > 0 ? metadata.heads / metadata.kv_heads : 0;
+  model.experts = metadata.experts;
+  model.tied_output = std::none_of(
+      tensors.begin(), tensors.end(),
+      [](const TensorRole& tensor) { return tensor.name == "output.weight"; });
+  model.is_falcon = metadata.architecture == "falcon";
+  // Llama's of 80 blocks without shared keys is the 65B.
+  model.is_70b =
+      metadata.block_count == 80 && (metadata.architecture == "qwen2" ||
+                                     (metadata.architecture == "llama" &&
+                                      metadata.heads != metadata.kv_heads));
+  model.places = PlaceTensors(tensors, metadata.block_count);
+  return model;
+}
+
+bool IsEmbeddingOrOutput(absl::string_view tensor) {
+  return IsEmbedding(tensor) || tensor == "output.weight";
+}
+
+bool NeedsImportance(DType type, absl::string_view tensor) {
   switch (type) {
     case DType::kIQ1_S:
     case DType::kIQ1_M:
@@ -444,9 +597,23 @@ bool NeedsImportance(DType type) {
     case DType::kIQ2_XS:
     case DType::kIQ2_S:
       return true;
+    case DType::kIQ3_XXS:
+      return !IsEmbeddingOrOutput(tensor);
     default:
       return false;
   }
+}
+
+DType TypeWithoutImportance(DType type) {
+  return type == DType::kIQ3_XXS || type == DType::kQ2_K ? DType::kIQ3_S
+                                                         : DType::kQ2_K;
+}
+
+uint32_t FileTypeOf(DType type) {
+  for (const MixRules& mix : kMixes) {
+    if (mix.kind == MixKind::kPlain && mix.base == type) return mix.file_type;
+  }
+  return 0;
 }
 
 }  // namespace weft

@@ -7,6 +7,11 @@
 // ones, and the output matrix (the embedding, when the model has none) gets
 // Q6_K. Vectors, routers and position tables always keep the type they have.
 //
+// Types are those of llama.cpp's quantiser of August 2026, but for two things:
+// rows that Q2_K and Q3_K do not fit get IQ4_NL, as they did in 2025 (2026:
+// Q4_0, of the same size and further off), and MXFP4_MOE makes MXFP4 of experts
+// alone, not of all tensors with three dimensions (attn_k_b, attn_v_b).
+//
 // A row that is no multiple of the type's block gets the next type that fits
 // and loses nothing:
 //   Q2_K, Q3_K, IQ types -> IQ4_NL   Q4_K -> Q5_0   Q5_K -> Q5_1
@@ -18,6 +23,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,13 +44,38 @@ struct TensorRole {
   absl::Span<const int64_t> dims;  // GGUF order, dims[0] the row length
 };
 
+// The how-manieth of its kind a tensor is, from 0, and of how many.
+struct TensorPlace {
+  int64_t ordinal = 0;
+  int64_t count = 0;
+};
+
 // What the rules need to know of the whole model.
 struct MixModel {
   int64_t block_count = 0;
   int64_t heads_per_kv_head = 1;
   int64_t experts = 0;
   bool tied_output = false;  // no output.weight: the embedding is the output
+  bool is_falcon = false;  // of architecture "falcon", which has its own rules
+  bool is_70b = false;     // 80 blocks of heads that share keys and values
+  // By name: where each tensor stands among those of its kind (attention's
+  // values; down, gate and up matrices), block by block, which is what "the
+  // first layers" are in models of which not each block has one. A tensor that
+  // is not here is taken for one of its kind in each block.
+  std::map<std::string, TensorPlace, std::less<>> places;
 };
+
+// What metadata says of a model. Heads: of its first block.
+struct MixMetadata {
+  absl::string_view architecture;
+  int64_t block_count = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t experts = 0;
+};
+
+MixModel DescribeMixModel(const MixMetadata& metadata,
+                          absl::Span<const TensorRole> tensors);
 
 struct TypeChoice {
   bool keep = false;  // leave the tensor as it is; the rest has no meaning
@@ -50,6 +83,8 @@ struct TypeChoice {
   // What was asked for; differs from `type` when its blocks do not fit the
   // rows.
   DType wanted = DType::kF32;
+  // By an override: no search may choose another.
+  bool fixed = false;
 };
 
 // Tensors whose types were not those wanted, since their rows are no multiple
@@ -70,8 +105,21 @@ class TypeFallbacks {
   std::vector<Alike> groups_;
 };
 
-// Types of so few bits that they are of no use without an importance matrix.
-bool NeedsImportance(DType type);
+// The embedding and the output, whose inputs importance matrices seldom have.
+bool IsEmbeddingOrOutput(absl::string_view tensor);
+
+// Whether a tensor is of no use in a type without the importance of its
+// columns: types of so few bits. Of IQ3_XXS the embedding and the output make
+// do without.
+bool NeedsImportance(DType type, absl::string_view tensor);
+// The type for such a tensor that cannot have one: the smallest that makes do.
+DType TypeWithoutImportance(DType type);
+// The type itself, or the next that rows of so many elements are a multiple of.
+DType FitToRows(DType type, int64_t row_elements);
+// The block of a name such as "blk.12.attn_v.weight".
+std::optional<int64_t> BlockOfTensor(absl::string_view name);
+// What general.file_type says of a file most of whose weights have this type.
+uint32_t FileTypeOf(DType type);
 
 struct MixRules;  // a row of the table in quantization_mix.cc
 
@@ -93,8 +141,9 @@ class QuantizationMix {
   uint32_t file_type() const;
   // Upper case, as in file names.
   const char* name() const;
-  // Whether the mix as a whole is for use with an importance matrix only.
-  bool needs_importance() const;
+  // Whether this tensor of the mix wants its importance: NeedsImportance, and
+  // matrices of Q2_K in the mix that has fewer bits than Q2_K, the mix.
+  bool NeedsImportanceOf(DType type, absl::string_view tensor) const;
 
  private:
   struct Override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -16,6 +17,7 @@
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/importance_matrix.h"
+#include "loaders/model_config.h"
 #include "loaders/quantization_mix.h"
 #include "loaders/type_search.h"
 #include "ops/dequantize.h"
@@ -32,30 +34,58 @@ bool IsPlainFloat(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
 }
 
-// What the mix rules ask of a model, as far as its metadata says.
+// A number of the model, of its first block where each has its own; 0 where
+// there is none. Any number will do for mixes: they only compare.
+absl::StatusOr<std::optional<int64_t>> FirstNumber(const GgufFile& file,
+                                                   const std::string& key) {
+  constexpr int64_t kMost = int64_t{1} << 32;
+  const GgufValue* value = file.FindValue(key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_array()) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                          file.GetInts(key));
+    return numbers.empty() ? 0 : std::clamp<int64_t>(numbers[0], 0, kMost);
+  }
+  WEFT_ASSIGN_OR_RETURN(const uint64_t number, file.GetUint(key));
+  return static_cast<int64_t>(std::min<uint64_t>(number, kMost));
+}
+
+// What the mix rules ask of a model. Heads are those of the metadata: products
+// of queries may hold gates too, and not every block has attention.
 absl::StatusOr<MixModel> DescribeModel(const GgufFile& file) {
-  MixModel model;
-  model.tied_output = file.FindTensor("output.weight") == nullptr;
   WEFT_ASSIGN_OR_RETURN(const std::string architecture,
                         file.GetString("general.architecture"));
-  const auto blocks =
-      file.OptionalUint(absl::StrCat(architecture, ".block_count"));
-  if (!blocks.ok()) return blocks.status();
-  // Any number will do: it is only compared with layer numbers.
-  model.block_count = static_cast<int64_t>(
-      std::min<uint64_t>(blocks->value_or(0), uint64_t{1} << 32));
-  const auto experts =
-      file.OptionalUint(absl::StrCat(architecture, ".expert_count"));
-  if (!experts.ok()) return experts.status();
-  model.experts = static_cast<int64_t>(
-      std::min<uint64_t>(experts->value_or(0), uint64_t{1} << 32));
-  const GgufTensor* queries = file.FindTensor("blk.0.attn_q.weight");
-  const GgufTensor* keys = file.FindTensor("blk.0.attn_k.weight");
-  if (queries != nullptr && keys != nullptr && queries->dims.size() == 2 &&
-      keys->dims.size() == 2) {
-    model.heads_per_kv_head = queries->dims[1] / keys->dims[1];
+  const auto number = [&](const char* key) {
+    return FirstNumber(file, absl::StrCat(architecture, ".", key));
+  };
+  WEFT_ASSIGN_OR_RETURN(const auto blocks, number("block_count"));
+  WEFT_ASSIGN_OR_RETURN(const auto heads, number("attention.head_count"));
+  WEFT_ASSIGN_OR_RETURN(const auto kv_heads, number("attention.head_count_kv"));
+  WEFT_ASSIGN_OR_RETURN(const auto experts, number("expert_count"));
+  std::vector<TensorRole> tensors;
+  for (const GgufTensor& tensor : file.tensors()) {
+    tensors.push_back({tensor.name, tensor.dims});
   }
-  return model;
+  MixMetadata metadata;
+  metadata.architecture = architecture;
+  metadata.block_count = blocks.value_or(0);
+  metadata.heads = heads.value_or(0);
+  metadata.kv_heads = kv_heads.value_or(metadata.heads);
+  metadata.experts = experts.value_or(0);
+  return DescribeMixModel(metadata, tensors);
+}
+
+// The first block behind the model's own, or none: such blocks predict further
+// tokens, and importance matrices seldom know them.
+absl::StatusOr<std::optional<int64_t>> FirstNextTokenBlock(
+    const GgufFile& file, const MixModel& model) {
+  WEFT_ASSIGN_OR_RETURN(const std::string architecture,
+                        file.GetString("general.architecture"));
+  WEFT_ASSIGN_OR_RETURN(
+      const auto count,
+      FirstNumber(file, absl::StrCat(architecture, ".", kNextTokenBlocks)));
+  if (count.value_or(0) == 0) return std::nullopt;
+  return model.block_count - *count;
 }
 
 absl::Status InTensor(const absl::Status& status, const std::string& path,
@@ -138,17 +168,21 @@ absl::Status NoImportance(const std::string& path, bool has_matrix,
 }
 
 // Models that are published with experts of MXFP4 have no other weights for
-// them, and a mix that keeps these.
-absl::Status AlreadyQuantised(const GgufFile& file, const GgufTensor& tensor) {
+// them, and a mix that keeps these (and nothing else).
+absl::Status AlreadyQuantised(const GgufFile& file, const GgufTensor& tensor,
+                              const QuantizationMix& mix) {
+  constexpr char kKeepsExperts[] = "MXFP4_MOE";
   const bool mxfp4 =
+      mix.name() != absl::string_view(kKeepsExperts) &&
       std::any_of(file.tensors().begin(), file.tensors().end(),
                   [](const GgufTensor& t) { return t.type == DType::kMXFP4; });
-  return InTensor(
-      absl::InvalidArgumentError(absl::StrCat(
-          "it is already ", UpperName(tensor.type),
-          ": start from an F32, F16 or BF16 model",
-          mxfp4 ? ", or ask for MXFP4_MOE, which keeps experts of MXFP4" : "")),
-      file.path(), tensor.name);
+  return InTensor(absl::InvalidArgumentError(absl::StrCat(
+                      "it is already ", UpperName(tensor.type),
+                      ": start from an F32, F16 or BF16 model",
+                      mxfp4 ? absl::StrCat(", or ask for ", kKeepsExperts,
+                                           ", which keeps experts of MXFP4")
+                            : "")),
+                  file.path(), tensor.name);
 }
 
 // How much of a tensor's relative error reaches the logits, relative to one of
@@ -171,24 +205,17 @@ double ReachOfNoise(absl::string_view name, const MixModel& model) {
 // Rows of a matrix on which types are tried.
 constexpr int64_t kSampledRows = 48;
 
-// What each type that may be chosen costs.
-absl::StatusOr<TensorCosts> MeasureTypes(const GgufTensor& tensor,
-                                         const std::vector<float>& means,
-                                         int threads) {
+// What each of these types costs.
+TensorCosts MeasureTypes(const GgufTensor& tensor,
+                         absl::Span<const DType> types,
+                         const std::vector<float>& means, int threads) {
   const int64_t columns = tensor.dims[0];
   const int64_t rows = tensor.elements() / columns;
   const int64_t count = std::min(rows, kSampledRows);
   TensorCosts costs;
   costs.tensor = tensor.name;
-  for (DType type : SearchedTypes()) {
-    if (columns % Info(type).block_elements != 0) continue;
-    if (NeedsImportance(type) && means.empty()) continue;
+  for (DType type : types) {
     costs.types.push_back({type, RowBytes(type, tensor.elements()), 0.0});
-  }
-  if (costs.types.empty()) {
-    costs.types.push_back(
-        {DType::kF16, RowBytes(DType::kF16, tensor.elements()), 0.0});
-    return costs;
   }
   // Rows of different experts have different weights: errors are summed row by
   // row.
@@ -222,6 +249,19 @@ absl::StatusOr<TensorCosts> MeasureTypes(const GgufTensor& tensor,
   return costs;
 }
 
+// The types that a tensor may get: the one that was asked for, or any.
+std::vector<DType> TypesToTry(const GgufTensor& tensor,
+                              const TypeChoice& choice, bool has_importance) {
+  if (choice.fixed) return {choice.type};
+  std::vector<DType> types;
+  for (DType type : SearchedTypes()) {
+    if (tensor.dims[0] % Info(type).block_elements != 0) continue;
+    if (NeedsImportance(type, tensor.name) && !has_importance) continue;
+    types.push_back(type);
+  }
+  return types;
+}
+
 // Types by the names of tensors.
 using ChosenTypes = std::map<std::string, QuantizeReport::Choice>;
 
@@ -240,12 +280,14 @@ absl::StatusOr<ChosenTypes> SearchTypes(const GgufFile& file,
     ++index;
     // Those that stay as they are count too, as in `inspect`.
     weights += static_cast<double>(tensor.elements());
-    const bool keep = mix.Choose({tensor.name, tensor.dims}, model).keep;
+    const TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
+    const bool copy =
+        choice.keep || (choice.fixed && choice.type == tensor.type);
     // It would be no choice, whatever type the mix has for it.
-    if (!keep && !IsPlainFloat(tensor.type)) {
-      return AlreadyQuantised(file, tensor);
+    if (!copy && !IsPlainFloat(tensor.type)) {
+      return AlreadyQuantised(file, tensor, mix);
     }
-    if (keep) {
+    if (copy) {
       kept_bytes += static_cast<double>(tensor.data.size());
       continue;
     }
@@ -255,8 +297,8 @@ absl::StatusOr<ChosenTypes> SearchTypes(const GgufFile& file,
           means, options.importance->Means(tensor.name, tensor.dims[0],
                                            MatricesOf(tensor)));
     }
-    WEFT_ASSIGN_OR_RETURN(TensorCosts measured,
-                          MeasureTypes(tensor, means, threads));
+    TensorCosts measured = MeasureTypes(
+        tensor, TypesToTry(tensor, choice, !means.empty()), means, threads);
     const double reach = ReachOfNoise(tensor.name, model);
     for (TypeCost& cost : measured.types) cost.error *= reach;
     costs.push_back(std::move(measured));
@@ -281,10 +323,86 @@ absl::StatusOr<ChosenTypes> SearchTypes(const GgufFile& file,
         "no types are so small: ", options.target_bits,
         " bits per weight: the least are ", 8.0 * bytes / weights,
         options.importance == nullptr ? ", or fewer with --imatrix" : "",
+        options.tensor_types.empty() ? "" : ", or without --tensor-type",
         ": ask for more"));
   }
   return types;
 }
+
+// The type of which there is most.
+DType Most(const std::map<DType, int64_t>& weights_of_type) {
+  DType type = DType::kF32;
+  int64_t most = 0;
+  for (const auto& [candidate, weights] : weights_of_type) {
+    if (weights <= most) continue;
+    type = candidate;
+    most = weights;
+  }
+  return type;
+}
+
+// What an importance matrix, if there is one, has of the tensors that are
+// quantised.
+class MatrixUse {
+ public:
+  explicit MatrixUse(const ImportanceMatrix* matrix) : matrix_(matrix) {}
+
+  // Empty where nothing is known of the tensor.
+  absl::StatusOr<std::vector<float>> Means(const GgufTensor& tensor) {
+    if (matrix_ == nullptr) return std::vector<float>();
+    auto means =
+        matrix_->Means(tensor.name, tensor.dims[0], MatricesOf(tensor));
+    // Of these there is seldom an entry, and nobody misses it.
+    if (means.ok() && !IsEmbeddingOrOutput(tensor.name)) {
+      ++asked_;
+      if (means->empty()) missing_.push_back(tensor.name);
+    }
+    return means;
+  }
+
+  // The tensor got another type, since it has no entry.
+  void AddReplaced(const std::string& tensor) { replaced_.push_back(tensor); }
+
+  // Error: the matrix is of another model altogether.
+  absl::Status Check(const GgufFile& file) const {
+    if (matrix_ == nullptr) return absl::OkStatus();
+    for (const auto& [name, squares] : matrix_->tensors) {
+      if (file.FindTensor(name) != nullptr) return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot quantise ", file.path(),
+        ": the importance matrix has no entry for any of its tensors: ",
+        matrix_->tensors.empty()
+            ? "it is empty"
+            : absl::StrCat("it has ", matrix_->tensors.begin()->first),
+        ": make one with weft imatrix of this model"));
+  }
+
+  void AddWarnings(std::vector<std::string>* warnings) const {
+    if (!missing_.empty()) {
+      warnings->push_back(
+          absl::StrCat("the importance matrix has no entry for ",
+                       missing_.size(), " of ", asked_, " tensors (",
+                       FirstAndLast(missing_), "): their columns count alike"));
+    }
+    if (!replaced_.empty()) {
+      warnings->push_back(absl::StrCat(
+          replaced_.size(), " tensors of blocks that predict further tokens (",
+          FirstAndLast(replaced_),
+          ") have types that do without an importance matrix"));
+    }
+  }
+
+ private:
+  static std::string FirstAndLast(const std::vector<std::string>& names) {
+    return names.size() == 1 ? names[0]
+                             : absl::StrCat(names[0], " to ", names.back());
+  }
+
+  const ImportanceMatrix* matrix_;
+  int64_t asked_ = 0;
+  std::vector<std::string> missing_, replaced_;
+};
 
 }  // namespace
 
@@ -305,7 +423,6 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
   GgufWriter writer;
   writer.CopyMetadata(file);
   writer.SetUint32("general.quantization_version", 2);
-  writer.SetUint32("general.file_type", mix.file_type());
 
   QuantizeReport report;
   TypeFallbacks fallbacks;
@@ -318,33 +435,43 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
     WEFT_ASSIGN_OR_RETURN(searched,
                           SearchTypes(file, mix, model, options, threads));
   }
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> first_further,
+                        FirstNextTokenBlock(file, model));
+  MatrixUse use(options.importance);
+  std::map<DType, int64_t> weights_of_type;
   for (const GgufTensor& tensor : file.tensors()) {
     TypeChoice choice = mix.Choose({tensor.name, tensor.dims}, model);
     const auto found = searched.find(tensor.name);
     if (found != searched.end()) {
-      choice.type = choice.wanted = found->second.type;
+      choice.type = found->second.type;
+      if (!choice.fixed) choice.wanted = choice.type;
       report.choices.push_back(found->second);
     }
-    const DType type = choice.keep ? tensor.type : choice.type;
+    DType type = choice.keep ? tensor.type : choice.type;
+    if (!(type == tensor.type) && !IsPlainFloat(tensor.type)) {
+      return AlreadyQuantised(file, tensor, mix);
+    }
+    std::vector<float> means;
+    if (type != tensor.type) {
+      WEFT_ASSIGN_OR_RETURN(means, use.Means(tensor));
+      if (means.empty() && mix.NeedsImportanceOf(type, tensor.name)) {
+        const bool further =
+            first_further.has_value() && !choice.fixed &&
+            BlockOfTensor(tensor.name).value_or(-1) >= *first_further;
+        if (options.importance == nullptr || !further) {
+          return InTensor(
+              NoImportance(source_path, options.importance != nullptr, type),
+              source_path, tensor.name);
+        }
+        choice.type = FitToRows(TypeWithoutImportance(type), tensor.dims[0]);
+        choice.wanted = type = choice.type;
+        use.AddReplaced(tensor.name);
+      }
+    }
     const bool copy = type == tensor.type;
     copies = copies && copy;
-    if (!copy && !IsPlainFloat(tensor.type)) {
-      return AlreadyQuantised(file, tensor);
-    }
     fallbacks.Add(tensor.name, tensor.dims[0], choice);
-    std::vector<float> means;
-    if (!copy && options.importance != nullptr) {
-      WEFT_ASSIGN_OR_RETURN(
-          means, options.importance->Means(tensor.name, tensor.dims[0],
-                                           MatricesOf(tensor)));
-    }
-    if (!copy && means.empty() &&
-        (NeedsImportance(type) ||
-         (options.importance == nullptr && mix.needs_importance()))) {
-      return InTensor(
-          NoImportance(source_path, options.importance != nullptr, type),
-          source_path, tensor.name);
-    }
+    if (!choice.keep) weights_of_type[type] += tensor.elements();
     report.source_bytes += static_cast<int64_t>(tensor.data.size());
     report.result_bytes += RowBytes(type, tensor.elements());
     writer.AddTensor(
@@ -359,9 +486,14 @@ absl::StatusOr<QuantizeReport> QuantizeModel(const std::string& source_path,
         });
     ++index;
   }
+  WEFT_RETURN_IF_ERROR(use.Check(file));
+  writer.SetUint32("general.file_type", options.target_bits > 0.0
+                                            ? FileTypeOf(Most(weights_of_type))
+                                            : mix.file_type());
   status = writer.WriteTo(result_path);
   if (!status.ok()) return status;
   report.warnings = fallbacks.Lines();
+  use.AddWarnings(&report.warnings);
   if (copies) {
     report.warnings.push_back(absl::StrCat(
         source_path,

@@ -329,10 +329,16 @@ absl::StatusOr<SynthesizeReport> SynthesizeModel(
   writer.SetUint32("general.quantization_version", 2);
   AddSyntheticVocabulary(shape.vocabulary_size, &writer);
 
-  MixModel model;
-  model.block_count = shape.block_count;
-  model.heads_per_kv_head = shape.head_count / shape.head_count_kv;
-  model.tied_output = shape.tied_output;
+  std::vector<TensorRole> roles;
+  for (const TensorPlan& tensor : plan) {
+    roles.push_back({tensor.name, tensor.dims});
+  }
+  const auto experts = shape.keys.find("expert_count");
+  const MixModel model = DescribeMixModel(
+      {shape.architecture, shape.block_count, shape.head_count,
+       shape.head_count_kv,
+       experts == shape.keys.end() ? 0 : static_cast<int64_t>(experts->second)},
+      roles);
 
   SynthesizeReport report;
   TypeFallbacks fallbacks;

@@ -13,7 +13,7 @@ constexpr DType kSearched[] = {
     DType::kIQ1_S,  DType::kIQ1_M, DType::kIQ2_XXS, DType::kIQ2_XS,
     DType::kIQ2_S,  DType::kQ2_K,  DType::kIQ3_XXS, DType::kIQ3_S,
     DType::kIQ4_XS, DType::kQ4_K,  DType::kIQ4_NL,  DType::kQ5_K,
-    DType::kQ5_1,   DType::kQ6_K,  DType::kQ8_0,
+    DType::kQ5_1,   DType::kQ6_K,  DType::kQ8_0,    DType::kF16,
 };
 
 std::vector<size_t> ChooseAt(absl::Span<const TensorCosts> tensors,

@@ -1,11 +1,13 @@
 #include "runtime/check/check_passes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "graph/listing.h"
+#include "ops/dequantize.h"
 #include "passes/pipeline.h"
 
 namespace weft {
@@ -30,6 +32,52 @@ std::string NameOf(const Graph& graph, ValueId value) {
 std::string Describe(const Difference& difference) {
   return absl::StrFormat("row %d column %d is %.9g, was %.9g", difference.row,
                          difference.column, difference.found, difference.want);
+}
+
+// Where a weight of a plain graph holds what is no number; empty: nowhere. Of
+// vectors an infinity may be meant.
+std::string BrokenNumber(const ValueType& type, const Content& content) {
+  const int64_t columns = type.shape[type.shape.rank() - 1].value;
+  const int64_t row_bytes = RowBytes(type.dtype, columns);
+  const bool is_matrix = type.shape.rank() > 1;
+  const absl::Span<const uint8_t> bytes = content.bytes();
+  std::vector<float> numbers(static_cast<size_t>(columns));
+  for (int64_t row = 0;
+       (row + 1) * row_bytes <= static_cast<int64_t>(bytes.size()); ++row) {
+    DequantizeRow(type.dtype, bytes.data() + row * row_bytes, numbers.data(),
+                  columns);
+    for (int64_t column = 0; column < columns; ++column) {
+      const float number = numbers[static_cast<size_t>(column)];
+      if (is_matrix ? std::isfinite(number) : !std::isnan(number)) continue;
+      return absl::StrFormat("row %d column %d is %g", row, column, number);
+    }
+  }
+  return "";
+}
+
+// No pass is at fault where weights are no numbers: whatever is computed of
+// them is none either, and NaNs of two ways to compute it differ.
+absl::Status CheckWeights(const Graph& graph, ReferenceEvaluator* evaluator) {
+  std::string first;
+  int64_t broken = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& weight = graph.value(id);
+    if (weight.kind != ValueKind::kWeight || !weight.type.layout.empty() ||
+        weight.type.dtype == DType::kI32 || weight.type.shape.rank() == 0) {
+      continue;
+    }
+    WEFT_ASSIGN_OR_RETURN(const ContentPointer content,
+                          evaluator->Weight(weight));
+    const std::string fault = BrokenNumber(weight.type, *content);
+    if (fault.empty()) continue;
+    if (first.empty()) first = absl::StrCat(weight.name, ": ", fault);
+    ++broken;
+  }
+  if (broken == 0) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "weights are no numbers: ", first,
+      broken > 1 ? absl::StrCat(" (and ", broken - 1, " other weights)") : "",
+      ": get or make the model again"));
 }
 
 }  // namespace
@@ -66,7 +114,12 @@ absl::Status PassChecker::Check(const std::string& pass, int64_t bucket,
     WEFT_RETURN_IF_ERROR(Keep(shared_));
   }
   bucket_ = bucket;
-  if (pass.empty()) return Keep(graph);
+  if (pass.empty()) {
+    if (bucket == 0) {
+      WEFT_RETURN_IF_ERROR(CheckWeights(graph, &evaluator_));
+    }
+    return Keep(graph);
+  }
 
   PassCheck check;
   check.pass = pass;

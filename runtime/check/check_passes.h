@@ -41,7 +41,7 @@ class PassChecker {
         f16_compute_(f16_compute) {}
 
   // For Compile: looks at the graph after a pass. Errors (a weight without
-  // bytes) are kept for status().
+  // bytes, or with what is no number) are kept for status().
   void Look(const std::string& pass, int64_t bucket, const Graph& graph);
 
   absl::Status status() const { return status_; }

@@ -127,6 +127,48 @@ TEST(Quantize, NeverOntoItsSource) {
   EXPECT_EQ(ReadFile(path), ReadFile(kModel));
 }
 
+// Whatever is read stays, by whatever path it is written to.
+TEST(Files, NoCommandWritesOverWhatItReads) {
+  const std::string model = TemporaryPath("input.gguf"),
+                    text = TemporaryPath("input.txt"),
+                    matrix = TemporaryPath("input.imatrix"),
+                    shape = TemporaryPath("input.json"),
+                    link = TemporaryPath("link");
+  WriteTextFile(model, ReadFile(kModel));
+  WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1500));
+  WriteTextFile(matrix, "matrix");
+  WriteTextFile(shape, "{}");
+  remove(link.c_str());
+  ASSERT_EQ(symlink(model.c_str(), link.c_str()), 0);
+  const std::string part = TemporaryPath("split-00001-of-00002.gguf"),
+                    other_part = TemporaryPath("split-00002-of-00002.gguf");
+  WriteTextFile(part, "GGUF");
+  WriteTextFile(other_part, "GGUF");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"quantize", model, link, "Q8_0"},
+      {"quantize", model, matrix, "Q8_0", "--imatrix", matrix},
+      {"quantize", part, other_part, "Q8_0"},
+      {"imatrix", model, "-f", text, "-o", text},
+      {"imatrix", model, "-f", text, "-o", link},
+      {"perplexity", model, "-f", text, "--kl-save", text},
+      {"perplexity", model, "-f", text, "--kl-save", link},
+      {"compile", model, "-o", link},
+      {"eval", model, "--tokens", "1,2", "--logits", link},
+      {"dump", model, "-o", link},
+      {"dump", "--from-text", text, "-o", text},
+      {"profile", model, "--trace", link},
+      {"synth", "--shape", shape, "--type", "F32", "-o", shape},
+      {"serve", model, "--log-requests", link},
+  };
+  for (const std::vector<std::string>& line : wrong) {
+    const RunResult result = Weft(line);
+    ExpectError(result, 2);
+    EXPECT_NE(result.err.find("is read too"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(ReadFile(model), ReadFile(kModel));
+  EXPECT_EQ(ReadFile(matrix), "matrix");
+}
+
 // A rename would put a plain file in the place of what is no file.
 TEST(Output, PipesAndLinksStayWhatTheyAre) {
   const std::string link = TemporaryPath("link.txt");

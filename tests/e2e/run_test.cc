@@ -385,8 +385,28 @@ TEST(Perplexity, ComparesWithABase) {
                 "--kv-type", "q8_0"});
   EXPECT_GT(rounded["kl_mean"], same["kl_mean"]);
   EXPECT_GE(rounded["kl_p99"], rounded["kl_mean"]);
+  const auto expect_refused = [&](std::vector<std::string> further,
+                                  const std::string& why) {
+    std::vector<std::string> line = {"perplexity", "",          "-f",
+                                     text,         "--kl-base", base};
+    line.insert(line.end(), further.begin(), further.end());
+    const RunResult result = Weft(line);
+    ExpectError(result, 1);
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  // The same tokens, seen with another past.
+  expect_refused({"--stride", "100"}, "they have --stride ");
+  expect_refused({"--context", "128"}, "they have --context ");
+  const std::string whole = ReadFile(base);
+  WriteTextFile(base, whole.substr(0, whole.size() - 1));
+  expect_refused({}, "cut off or damaged");
+  WriteTextFile(base, whole.substr(0, 20));
+  expect_refused({}, "cut off");
+  WriteTextFile(base, "WEFTKLB1" + whole.substr(8));
+  expect_refused({}, "of an earlier version of weft");
+  WriteTextFile(base, whole);
   WriteTextFile(text, ReadFile("models/austen-heldout.txt").substr(0, 1100));
-  ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", base}), 1);
+  expect_refused({}, "base logits of another text");
   ExpectError(Weft({"perplexity", "", "-f", text, "--kl-base", text}), 1);
 }
 

@@ -81,6 +81,11 @@ TEST(GgufTensors, OtherTypesAreNamedWithTheirTensor) {
     const std::string error = ErrorOf(GgufFile::Open(path).status());
     EXPECT_THAT(error, HasSubstr("'marker'"));
     EXPECT_THAT(error, HasSubstr(absl::StrCat("type ", c.name, ",")));
+    // All that it could be.
+    for (const DTypeInfo& row : AllDTypes()) {
+      if (row.gguf_id < 0 || row.type == DType::kI32) continue;
+      EXPECT_THAT(error, HasSubstr(absl::StrCat(" ", UpperName(row.type))));
+    }
     unlink(path.c_str());
   }
 }

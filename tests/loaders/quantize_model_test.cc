@@ -1,13 +1,16 @@
 #include "loaders/quantize_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "graph/dtype.h"
@@ -15,13 +18,16 @@
 #include "loaders/gguf.h"
 #include "loaders/gguf_writer.h"
 #include "loaders/importance_matrix.h"
+#include "loaders/quantization_mix.h"
 #include "ops/dequantize.h"
 
 namespace weft {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string TempPath(const std::string& name) {
   return testing::TempDir() + "/" + name;
@@ -52,6 +58,9 @@ class QuantizeModelTest : public testing::Test {
     writer.SetString("general.architecture", "llama");
     writer.SetString("general.name", "made up");
     writer.SetUint32("llama.block_count", 4);
+    if (next_token_blocks_ > 0) {
+      writer.SetUint32("llama.nextn_predict_layers", next_token_blocks_);
+    }
     const absl::Span<const uint8_t> data = Bytes(weights_);
     const auto add = [&](const std::string& name, std::vector<int64_t> dims) {
       int64_t bytes = 4;
@@ -100,6 +109,7 @@ class QuantizeModelTest : public testing::Test {
   }
 
   std::vector<float> weights_;
+  uint32_t next_token_blocks_ = 0;
   QuantizeReport report_;
 };
 
@@ -236,6 +246,16 @@ TEST_F(QuantizeModelTest, SaysWhatKeepsExpertsOfMxfp4) {
   }
 }
 
+// Not by the mix that was asked for.
+TEST_F(QuantizeModelTest, AMixDoesNotAdviseItself) {
+  Quantize(Options("MXFP4"));
+  const auto report = QuantizeModel(
+      TempPath("result.gguf"), TempPath("again.gguf"), Options("MXFP4_MOE"));
+  EXPECT_THAT(std::string(report.status().message()),
+              AllOf(HasSubstr("it is already MXFP4"),
+                    Not(HasSubstr("or ask for MXFP4_MOE"))));
+}
+
 TEST_F(QuantizeModelTest, NamesTensorRowAndElementOfBadWeights) {
   weights_[256 * 200 + 5] = std::numeric_limits<float>::quiet_NaN();
   QuantizeOptions options = Options("Q4_0");
@@ -263,8 +283,8 @@ TEST_F(QuantizeModelTest, RefusesBadRequestsBeforeWriting) {
 TEST_F(QuantizeModelTest, TinyTypesWantAnImportanceMatrix) {
   Write(TempPath("source.gguf"));
   QuantizeOptions options;
-  for (const char* type :
-       {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "Q2_K_S"}) {
+  for (const char* type : {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S",
+                           "IQ2_M", "Q2_K_S", "IQ3_XXS"}) {
     options.type = type;
     const auto report = QuantizeModel(TempPath("source.gguf"),
                                       TempPath("result.gguf"), options);
@@ -272,6 +292,91 @@ TEST_F(QuantizeModelTest, TinyTypesWantAnImportanceMatrix) {
                 HasSubstr("run weft imatrix " + TempPath("source.gguf")))
         << type;
   }
+}
+
+TEST_F(QuantizeModelTest, SaysWhatAMatrixDoesNotHave) {
+  ImportanceMatrix importance;
+  QuantizeOptions options = Options("Q2_K_S");
+  options.importance = &importance;
+  EXPECT_THAT(Failure(options),
+              HasSubstr("importance matrix does not have this tensor"));
+  options.type = "Q4_K_M";
+  EXPECT_THAT(Failure(options), HasSubstr("no entry for any of its tensors: "
+                                          "it is empty"));
+  const InputSquares ones = {std::vector<double>(256, 1.0), {1.0}};
+  importance.tensors["blk.9.attn_q.weight"] = ones;
+  EXPECT_THAT(Failure(options), HasSubstr("it has blk.9.attn_q.weight"));
+  importance.tensors["blk.0.attn_v.weight"] = ones;
+  Quantize(options);
+  EXPECT_EQ(report_.warnings.back(),
+            "the importance matrix has no entry for 12 of 13 tensors "
+            "(blk.0.ffn_up.weight to odd.weight): their columns count alike");
+  // A mix that needs all of them.
+  options.type = "Q2_K_S";
+  EXPECT_THAT(Failure(options), HasSubstr("tensor blk.0.ffn_up.weight: Q2_K"));
+}
+
+TEST_F(QuantizeModelTest, BlocksThatPredictFurtherNeedNoMatrix) {
+  next_token_blocks_ = 1;
+  ImportanceMatrix importance;
+  const InputSquares ones = {std::vector<double>(256, 1.0), {1.0}};
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const char* name : {"attn_v", "ffn_up"}) {
+      importance.tensors[absl::StrCat("blk.", layer, ".", name, ".weight")] =
+          ones;
+    }
+  }
+  QuantizeOptions options = Options("IQ1_S");
+  options.importance = &importance;
+  const GgufFile file = Quantize(options);
+  EXPECT_EQ(file.FindTensor("blk.2.ffn_up.weight")->type, DType::kIQ1_S);
+  EXPECT_EQ(file.FindTensor("blk.3.ffn_up.weight")->type, DType::kQ2_K);
+  EXPECT_THAT(report_.warnings.back(),
+              HasSubstr("tensors of blocks that predict further tokens "
+                        "(blk.3.ffn_up.weight)"));
+  // Asked for by name it is refused as any other.
+  options.tensor_types = {"blk.3.ffn_up=IQ1_S"};
+  EXPECT_THAT(Failure(options), HasSubstr("tensor blk.3.ffn_up.weight: IQ1_S"));
+}
+
+TEST_F(QuantizeModelTest, ASearchKeepsTypesThatAreGiven) {
+  QuantizeOptions options = Options("Q4_K_M");
+  options.target_bits = 7.0;
+  options.tensor_types = {"token_embd=Q2_K", "blk.1.ffn_up=Q8_0",
+                          "blk.2.ffn_up=F16", "ffn_down=Q6_K"};
+  const GgufFile file = Quantize(options);
+  EXPECT_EQ(file.FindTensor("token_embd.weight")->type, DType::kQ2_K);
+  EXPECT_EQ(file.FindTensor("blk.1.ffn_up.weight")->type, DType::kQ8_0);
+  EXPECT_EQ(file.FindTensor("blk.2.ffn_up.weight")->type, DType::kF16);
+  // As without a search, the next that fits, and it is said.
+  EXPECT_EQ(file.FindTensor("blk.0.ffn_down.weight")->type, DType::kQ8_0);
+  EXPECT_THAT(report_.warnings.front(), HasSubstr("4 tensors"));
+  double weights = 0.0, bytes = 0.0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    weights += static_cast<double>(tensor.elements());
+    bytes += static_cast<double>(tensor.data.size());
+  }
+  EXPECT_LE(8.0 * bytes / weights, 7.0);
+  EXPECT_GE(8.0 * bytes / weights, 6.0);
+  options.tensor_types = {".*=F16"};
+  EXPECT_THAT(Failure(options), HasSubstr("or without --tensor-type"));
+}
+
+TEST_F(QuantizeModelTest, AFileOfManyTypesIsNamedByMostWeights) {
+  QuantizeOptions options = Options("Q4_K_M");
+  options.target_bits = 9.0;
+  const GgufFile file = Quantize(options);
+  std::map<DType, int64_t> weights;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.dims.size() > 1) weights[tensor.type] += tensor.elements();
+  }
+  const auto most = std::max_element(
+      weights.begin(), weights.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  EXPECT_EQ(*file.GetUint("general.file_type"), FileTypeOf(most->first));
+  options.target_bits = 16.0;
+  EXPECT_EQ(Quantize(options).FindTensor("blk.0.ffn_up.weight")->type,
+            DType::kF16);
 }
 
 TEST_F(QuantizeModelTest, WeighsErrorsByTheImportanceOfColumns) {

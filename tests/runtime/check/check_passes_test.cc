@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "ops/fused_matmul.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
@@ -198,6 +201,33 @@ TEST(CheckPasses, WeightsWithoutBytesAreAnError) {
   checker.Look("", 0, graph);
   EXPECT_THAT(std::string(checker.status().message()),
               HasSubstr("has no bytes"));
+}
+
+// No pass is to blame for them.
+TEST(CheckPasses, WeightsThatAreNoNumbersAreNamed) {
+  Graph graph;
+  ASSERT_TRUE(
+      CompileDefault(CheckOptions({8}), [&](const std::string& pass, int64_t,
+                                            const Graph& seen) {
+        if (pass.empty()) graph = seen;
+      }).ok());
+  const std::string kBroken = "blk.1.ffn_norm.weight";
+  const ValueId id = graph.FindValue(kBroken);
+  ASSERT_NE(id, kNone);
+  const auto bytes =
+      std::make_shared<std::vector<uint8_t>>(graph.value(id).data.bytes.size());
+  const uint8_t nan[] = {0, 0, 0xc0, 0x7f};
+  std::copy(nan, nan + 4, bytes->begin() + 12);
+  graph.value(id).data.bytes = *bytes;
+  graph.value(id).data.owner = bytes;
+  ReferenceEvaluator evaluator;
+  PassChecker checker(&evaluator, TokenInputs(SomeTokens(2), 0),
+                      {2, 2, kPageTokens});
+  checker.Look("", 0, graph);
+  EXPECT_THAT(std::string(checker.status().message()),
+              HasSubstr("weights are no numbers: " + kBroken +
+                        ": row 0 column 3 is nan: "));
+  EXPECT_THAT(checker.checks(), IsEmpty());
 }
 
 }  // namespace
