@@ -82,7 +82,7 @@ absl::Status MappedFile::CheckUnchanged() const {
   return absl::FailedPreconditionError(
       absl::StrCat("model file has changed: ", path_,
                    ": its size or its time stamp is another than when it was "
-                   "loaded: start again, or with --copy-model"));
+                   "loaded: start again"));
 }
 
 void ReleasePages(absl::Span<const uint8_t> bytes) {

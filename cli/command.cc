@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <random>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -22,6 +24,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "cli/interrupt.h"
 #include "cli/kept_plans.h"
 #include "cli/output.h"
 #include "passes/pipeline.h"
@@ -50,6 +53,8 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadOfRank(
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         Engine::Load(model, options));
   if (options.communicator->rank() == 0) return engine;
+  // mpirun hands signals on to all; rank 0 finishes what was begun.
+  LeaveEndToOthers();
   WEFT_RETURN_IF_ERROR(engine->Follow());
   return RankIsDone();
 }
@@ -68,6 +73,32 @@ bool IsRankDone(const absl::Status& status) {
 
 bool IsUsageError(const absl::Status& status) {
   return status.GetPayload(kUsage).has_value();
+}
+
+CLI::Validator SizeInBytes() {
+  const auto parse = [](std::string& text) -> std::string {
+    const std::string wrong =
+        absl::StrCat("'", text, "' is no size: want one above 0, as in 4GB");
+    const size_t digits =
+        std::min(text.find_first_not_of("0123456789."), text.size());
+    std::string unit =
+        absl::AsciiStrToLower(absl::StripAsciiWhitespace(text.substr(digits)));
+    constexpr absl::string_view kUnits = "bkmgtp";
+    const size_t power = unit.empty() ? 0 : kUnits.find(unit[0]);
+    if (power == absl::string_view::npos) return wrong;
+    const bool bytes_alone = power == 0;
+    if (!unit.empty()) unit.erase(0, 1);
+    if (!unit.empty() && (bytes_alone || (unit != "b" && unit != "ib"))) {
+      return wrong;
+    }
+    double number;
+    if (!absl::SimpleAtod(text.substr(0, digits), &number)) return wrong;
+    number *= std::exp2(10.0 * static_cast<double>(power));
+    if (!(number >= 1 && number < std::exp2(62))) return wrong;
+    text = absl::StrCat(static_cast<int64_t>(number));
+    return "";
+  };
+  return CLI::Validator(parse, "SIZE");
 }
 
 void CompileFlags::AddTo(CLI::App& command) {
@@ -165,7 +196,7 @@ void CompileFlags::AddMemoryBudgetTo(CLI::App& command) {
                   "experts stay in the plan file (weft compile) and are read "
                   "when tokens choose them; the same bits (default: as much as "
                   "the plan takes)")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeInBytes())
       ->group("Compilation");
 }
 

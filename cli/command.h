@@ -41,6 +41,10 @@ struct CommonFlags {
   int threads = 0;
 };
 
+// For flags with a number of bytes: 4GB, 1.5g, 300 MiB, 1000; a thousand is
+// 1024 then. Errors: what is no size, or none above 0.
+CLI::Validator SizeInBytes();
+
 // "Compilation flags" of the contract, and --force.
 struct CompileFlags {
   std::string disable_pass;

@@ -31,7 +31,7 @@ using Json = nlohmann::ordered_json;
 struct Flags {
   std::string model;
   bool hash = false, check = false, kernels = false, json = false;
-  int64_t shards = 1;
+  int64_t shards = 0;  // 0: nobody asked
   double link_gbps = 10, link_us = 50;
   std::string cluster;
   double disk_gbps = 0;
@@ -230,7 +230,8 @@ absl::StatusOr<Cluster> ClusterOf(const Flags& flags, Isa isa, int threads) {
                           {limits.read_bytes_per_second,
                            std::max({limits.int8_ops, limits.f32_flops}), 0});
   cluster.link = {flags.link_gbps * 1e9 / 8, flags.link_us * 1e-6};
-  cluster.ranks = {1, flags.shards};
+  cluster.ranks = {1};
+  if (flags.shards > 1) cluster.ranks.push_back(flags.shards);
   return cluster;
 }
 
@@ -274,7 +275,7 @@ absl::StatusOr<int> Inspect(const Flags& flags, const CommonFlags& common) {
     }
   }
   Json ranks;
-  if (flags.shards > 1 || !flags.cluster.empty()) {
+  if (flags.shards > 0 || !flags.cluster.empty()) {
     if (!file) {
       return UsageError(
           "--shards, --cluster: want a .gguf file: a plan is made for its "

@@ -66,6 +66,11 @@ void InstallSignals() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
+void LeaveEndToOthers() {
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+}
+
 bool Interrupted() { return g_interrupted.load(); }
 
 DeferInterrupt::DeferInterrupt() { g_deferred = true; }

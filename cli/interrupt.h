@@ -15,6 +15,10 @@ namespace weft {
 // its own, reading from a mapped file that was cut off.
 void InstallSignals();
 
+// From now on what asks the process to end is left alone: another process gets
+// it, too, and ends this one in form.
+void LeaveEndToOthers();
+
 // Whether Ctrl-C was pressed.
 bool Interrupted();
 

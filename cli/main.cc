@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -84,6 +85,16 @@ constexpr const char* kExamples[] = {
     "weft completion bash",
     "weft manual",
 };
+
+// Commands that several ranks run together (LoadEngine); of the others each
+// process would do all of the work, and write the same files.
+constexpr absl::string_view kCommandsOfRanks[] = {
+    "run", "chat", "serve", "eval", "bench", "perplexity"};
+
+bool KnowsRanks(const CLI::App& command) {
+  return std::find(std::begin(kCommandsOfRanks), std::end(kCommandsOfRanks),
+                   command.get_name()) != std::end(kCommandsOfRanks);
+}
 
 int Fail(absl::string_view message, int code) {
   PrintNotice(message);
@@ -275,6 +286,14 @@ int Main(int argc, char** argv) {
   }
   // Of several ranks, the first one speaks.
   if (RankStarted() > 0) common.quiet = true;
+  if (RanksStarted() > 1 && command != nullptr && !KnowsRanks(*command)) {
+    if (RankStarted() > 0) return kExitOk;
+    return Fail(absl::StrCat(command->get_name(),
+                             ": not by several ranks: start it without mpirun "
+                             "(those that ranks run together are ",
+                             absl::StrJoin(kCommandsOfRanks, ", "), ")"),
+                kExitUsage);
+  }
   if (!common.quiet) {
     for (const std::string& notice : line.notices) PrintNotice(notice);
   }
@@ -283,12 +302,11 @@ int Main(int argc, char** argv) {
     if (command != nullptr) code = ResolveModels(*command, common);
     if (code.ok()) code = action();
   } catch (const std::bad_alloc&) {
-    return Fail(
+    code = absl::ResourceExhaustedError(
         "not enough memory: the system gave no more: choose a smaller model or "
-        "--context",
-        kExitFailure);
+        "--context");
   } catch (const std::exception& e) {
-    return Fail(e.what(), kExitFailure);
+    code = absl::InternalError(e.what());
   }
   if (code.ok()) {
     if (absl::Status s = FinishOutput(); !s.ok()) code = s;

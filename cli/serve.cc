@@ -545,7 +545,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
                    "that all loaded models may take together, as in 16GB; the "
                    "one asked for longest ago makes room for another (default: "
                    "nine tenths of what is available)")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeInBytes())
       ->needs(folder);
   command
       ->add_option("--slots", flags->slots,
@@ -577,7 +577,7 @@ void AddServe(CLI::App& app, const CommonFlags& common, Action* action) {
   command
       ->add_option("--cache-size", flags->scheduler.cache_bytes,
                    "of its files, as in 8GB; those not used for longest go")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(SizeInBytes())
       ->default_str("8GB")
       ->needs(cache_folder);
   command->add_option("--log-requests", flags->log_requests,

@@ -70,11 +70,15 @@ void ReadPanelRow(DType dtype, int64_t, int64_t columns, const uint8_t* data,
   }
 }
 
+bool KeepsAll(DType) { return true; }
+bool KeepsBf16(DType dtype) { return dtype == DType::kBF16; }
+
 constexpr WeightLayout kLayouts[] = {
-    {"", SupportsRows, RowsBytes, CopyRows, ReadPlainRow},
-    {"panel16", SupportsPanels, PanelsBytes, PackPanels, ReadPanelRow},
+    {"", SupportsRows, RowsBytes, CopyRows, ReadPlainRow, KeepsAll},
+    {"panel16", SupportsPanels, PanelsBytes, PackPanels, ReadPanelRow,
+     KeepsAll},
     {kBf16LayoutName, SupportsBf16Layout, Bf16LayoutBytes, PackBf16Layout,
-     ReadBf16LayoutRow},
+     ReadBf16LayoutRow, KeepsBf16},
 };
 
 }  // namespace

@@ -28,10 +28,12 @@ struct WeightLayout {
   void (*pack)(DType dtype, int64_t rows, int64_t columns,
                const std::function<const uint8_t*(int64_t)>& source,
                uint8_t* packed);
-  // One row as floats: the same floats whatever the layout, but for F16 that a
-  // layout stores rounded.
+  // One row as floats: the same floats whatever the layout, where it keeps them
+  // exactly.
   void (*read_row)(DType dtype, int64_t rows, int64_t columns,
                    const uint8_t* data, int64_t row, float* out);
+  // Whether nothing of weights of this type is rounded.
+  bool (*keeps_exactly)(DType dtype);
 };
 
 absl::Span<const WeightLayout> AllWeightLayouts();

@@ -5,8 +5,9 @@
 //
 // Decoding one token at a time is bound by reading weights, so it decides; for
 // more tokens only kernels that read the same layout are taken. A table that is
-// also the embedding is packed once: embed reads any layout. Other readers keep
-// the weight as it was.
+// also the embedding is packed once: embed reads any layout, but for one that
+// rounds (F16 as bfloat16), since rows of an embedding are never rounded: then
+// it keeps the weight as it was, as other readers do.
 #include <algorithm>
 #include <map>
 
@@ -46,10 +47,19 @@ bool IsConstant(const Graph& graph, ValueId value) {
          graph.ProducerOf(value, kInterleaveRowsOp) != kNone;
 }
 
-// Whether the node reads the weight through its layout, whatever that is.
-bool ReadsAnyLayout(const Node& node, ValueId weight) {
-  return (IsProduct(node) || node.Is(kEmbedOp)) && node.inputs[1] == weight &&
+// Whether the node is a product that reads the weight through its layout.
+bool Multiplies(const Node& node, ValueId weight) {
+  return IsProduct(node) && node.inputs[1] == weight &&
          std::count(node.inputs.begin(), node.inputs.end(), weight) == 1;
+}
+
+// Whether the node may read the weight through this layout.
+bool ReadsLayout(const Graph& graph, const Node& node, ValueId weight,
+                 const std::string& layout) {
+  if (Multiplies(node, weight)) return true;
+  return node.Is(kEmbedOp) && node.inputs[1] == weight &&
+         FindWeightLayout(layout)->keeps_exactly(
+             graph.value(weight).type.dtype);
 }
 
 }  // namespace
@@ -61,7 +71,7 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
   std::map<ValueId, std::string> layouts;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (!IsProduct(node) || !ReadsAnyLayout(node, node.inputs[1])) continue;
+    if (!IsProduct(node) || !Multiplies(node, node.inputs[1])) continue;
     const ValueId weight = node.inputs[1];
     if (layouts.count(weight) > 0 || !IsConstant(graph, weight)) continue;
     const std::string layout = BestLayout(graph, node, options.kernels);
@@ -71,7 +81,9 @@ absl::Status ChooseLayouts(Graph& graph, const PassOptions& options) {
   for (const auto& [weight, layout] : layouts) {
     std::vector<NodeId> users;
     for (NodeId user : graph.Users(weight)) {
-      if (ReadsAnyLayout(graph.node(user), weight)) users.push_back(user);
+      if (ReadsLayout(graph, graph.node(user), weight, layout)) {
+        users.push_back(user);
+      }
     }
     ValueType type = graph.value(weight).type;
     type.layout = layout;

@@ -4,12 +4,14 @@
 // next; among equals the one that stood first. That is greedy, so the model's
 // own order stays where this does not lower the peak. Any order computes the
 // same bits; a read of a state's version stays before the write that replaces
-// it.
+// it. So do gathers among each other: ranks meet in them, and each rank has
+// sizes of its own to choose by.
 #include <algorithm>
 #include <map>
 
 #include "base/status.h"
 #include "ops/op_table.h"
+#include "ops/ops.h"
 #include "ops/storage.h"
 #include "passes/lifetimes.h"
 #include "passes/pass.h"
@@ -26,6 +28,12 @@ class Scheduler {
       for (ValueId output : graph.node(id).outputs) made_by_[output] = id;
     }
     for (const auto& output : graph.outputs()) ++uses_[Root(output.second)];
+    NodeId before = kNone;
+    for (NodeId id : graph.order()) {
+      if (!graph.node(id).Is(kAllGatherOp)) continue;
+      if (before != kNone) gather_before_[id] = before;
+      before = id;
+    }
   }
 
   std::vector<NodeId> Run() {
@@ -72,6 +80,10 @@ class Scheduler {
       const auto it = made_by_.find(input);
       if (it != made_by_.end() && !done[it->second]) return false;
     }
+    if (const auto before = gather_before_.find(id);
+        before != gather_before_.end() && !done[before->second]) {
+      return false;
+    }
     if (!OpOf(node).writes_state) return true;
     // Readers of the old version first.
     for (NodeId reader : graph_.Users(node.inputs[0])) {
@@ -107,12 +119,13 @@ class Scheduler {
   const Graph& graph_;
   std::vector<int> uses_;
   std::map<ValueId, NodeId> made_by_;
+  std::map<NodeId, NodeId> gather_before_;
 };
 
 // The most bytes alive in one step, sharing and scratch included.
 absl::StatusOr<int64_t> Peak(const Graph& graph) {
   WEFT_ASSIGN_OR_RETURN(BufferPlan plan, PlanArena(LifetimesOf(graph).records,
-                                                     PlanStrategy::kNoReuse));
+                                                   PlanStrategy::kNoReuse));
   return plan.lower_bound;
 }
 

@@ -156,7 +156,10 @@ class Sharder {
   void LookAtProduct(NodeId id);
   void LookAtColumns(NodeId id);
   void LookAtAttention(NodeId id);
+  void LookAtHeads(NodeId id, bool possible);
+  void LookAtSoftmax(NodeId id);
   void LookAtHeadProduct(NodeId id);
+  void FindWhatCannotBeGathered();
 
   void Keep(NodeId id, int group, std::initializer_list<int> operands,
             int64_t parts = 1) {
@@ -192,10 +195,10 @@ class Sharder {
   std::vector<Group> groups_;
   std::vector<Cut> cuts_;  // by value
   std::vector<Use> uses_;  // by node
-  // Of products, and states, what must be whole.
+  // Of products, scores and states, what must be whole.
   std::set<ValueId> whole_;
   std::vector<ValueId> begun_;     // products that began a group
-  std::set<ValueId> conflicting_;  // states that a reader wants whole
+  std::set<ValueId> conflicting_;  // what FindWhatCannotBeGathered found
   std::map<ValueId, ValueId> first_version_;
   std::map<ValueId, ValueId> gathered_;
   std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId> rows_;
@@ -225,6 +228,7 @@ bool Sharder::Analyse() {
   cuts_.assign(graph_.value_count(), {});
   uses_.assign(graph_.node_count(), {});
   for (NodeId id : graph_.order()) Look(id);
+  FindWhatCannotBeGathered();
   const size_t known = whole_.size();
   for (ValueId product : begun_) {
     if (Units(cuts_[product].group) < shard_.ranks) whole_.insert(product);
@@ -338,8 +342,60 @@ void Sharder::LookAtAttention(NodeId id) {
     Keep(id, group, {0});
     return;
   }
-  if (key_group >= 0) conflicting_.insert(first_version_.at(keys));
-  if (value_group >= 0) conflicting_.insert(first_version_.at(values));
+}
+
+// Attention that is not fused: heads of scores and of probabilities are what
+// columns are elsewhere. The second operand is the state of keys or values.
+void Sharder::LookAtHeads(NodeId id, bool possible) {
+  const Node& node = graph_.node(id);
+  const int group = GroupOf(node.inputs[0]);
+  const int state_group = GroupOf(node.inputs[1]);
+  const int64_t kv_heads = graph_.value(node.inputs[1]).type.shape[1].value;
+  if (!possible || group < 0 || cuts_[node.inputs[0]].parts > 1 ||
+      whole_.count(node.outputs[0]) > 0) {
+    return;
+  }
+  if (state_group >= 0) {
+    Join(group, state_group);
+    Constrain(group, kv_heads);
+    Keep(id, group, {0, 1});
+  } else if (kv_heads == 1) {
+    Constrain(group, node.Is(kAttentionScoresOp)
+                         ? node.attributes.As<AttentionAttributes>().heads
+                         : Columns(node.inputs[0]));
+    Keep(id, group, {0});
+  }
+}
+
+// Of scores.
+void Sharder::LookAtSoftmax(NodeId id) {
+  const Node& node = graph_.node(id);
+  const int group = GroupOf(node.inputs[0]);
+  const bool sinks = node.inputs.size() > 1;
+  if (group < 0 || graph_.value(node.inputs[0]).type.shape.rank() != 3 ||
+      whole_.count(node.outputs[0]) > 0 ||
+      (sinks && !IsPlainWeight(node.inputs[1]))) {
+    return;
+  }
+  Keep(id, group, {0});
+}
+
+// Only rows of columns can be gathered. What else a reader wants whole is
+// whole from the beginning: states, scores.
+void Sharder::FindWhatCannotBeGathered() {
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (GroupOf(input) < 0 || (uses_[id].kept_cut >> i & 1) != 0) continue;
+      const auto state = first_version_.find(input);
+      if (state != first_version_.end()) {
+        conflicting_.insert(state->second);
+      } else if (graph_.value(input).type.shape.rank() != 2) {
+        conflicting_.insert(input);
+      }
+    }
+  }
 }
 
 void Sharder::LookAtHeadProduct(NodeId id) {
@@ -365,6 +421,12 @@ void Sharder::Look(NodeId id) {
     if (node.Is(*op)) return LookAtColumns(id);
   }
   if (node.Is(kAttentionOp)) return LookAtAttention(id);
+  if (node.Is(kAttentionScoresOp)) {
+    const auto scores = node.attributes.As<AttentionAttributes>();
+    return LookAtHeads(id, scores.alibi == 0);
+  }
+  if (node.Is(kSoftmaxOp)) return LookAtSoftmax(id);
+  if (node.Is(kAttentionValuesOp)) return LookAtHeads(id, true);
   if (node.Is(kHeadMatmulOp)) return LookAtHeadProduct(id);
   const ValueId x = node.inputs[0];
   if (node.Is(kKvWriteOp)) {
@@ -513,11 +575,13 @@ void Sharder::RewriteNode(NodeId id) {
     }
     norm.heads = Own(use.group, norm.heads);
     attributes = Attributes(norm);
-  } else if (before.Is(kAttentionOp)) {
+  } else if (before.Is(kAttentionOp) || before.Is(kAttentionScoresOp)) {
     auto attention = attributes.As<AttentionAttributes>();
     attention.heads = Own(use.group, attention.heads);
     attributes = Attributes(attention);
-    own_vector(6);
+    if (before.Is(kAttentionOp)) own_vector(6);
+  } else if (before.Is(kSoftmaxOp)) {
+    own_vector(1);
   } else if ((before.Is(kAddOp) || before.Is(kMulOp)) &&
              (use.kept_cut & 2) == 0) {
     own_vector(1);

@@ -21,6 +21,7 @@
 #include "runtime/machine/arena.h"
 #include "runtime/machine/cpus.h"
 #include "runtime/machine/memory.h"
+#include "runtime/plan/plan_identity.h"
 #include "runtime/plan/slot_updates.h"
 #include "runtime/plan/streamed_experts.h"
 
@@ -148,6 +149,50 @@ absl::Status TakeRank(EngineOptions* options, std::string* path) {
   return absl::OkStatus();
 }
 
+std::string HexOrUnknown(uint64_t hash) {
+  return hash == 0 ? std::string() : absl::StrCat(absl::Hex(hash));
+}
+
+// What decides bits, and what the caches of all ranks must have alike.
+std::vector<RankFact> RankFacts(const Plan& plan,
+                                const EngineOptions& options) {
+  const CompileOptions& compile = plan.options;
+  std::vector<std::string> adapters;
+  for (const AdapterInfo& adapter : plan.model.adapters) {
+    adapters.push_back(absl::StrCat("rank ", adapter.rank));
+  }
+  const auto number = [](int64_t n) { return absl::StrCat(n); };
+  const auto list = [](const auto& names) {
+    return names.empty() ? std::string("none") : absl::StrJoin(names, ",");
+  };
+  return {
+      {"model",
+       plan.model.name.empty() ? plan.model.architecture : plan.model.name},
+      {"bytes of the model", number(plan.model.file_bytes)},
+      {"header", plan.source ? HexOrUnknown(plan.source->header_xxh3) : ""},
+      {"weights and adapters", HexOrUnknown(plan.parts_xxh3)},
+      // Of GGUF files it is not made.
+      {"all weights",
+       plan.source ? HexOrUnknown(plan.source->tensors_xxh3) : ""},
+      {"adapters", list(adapters)},
+      {"parts", number(compile.shard.ranks)},
+      {"instruction set", Name(compile.isa)},
+      {"F16 products in",
+       compile.f16_compute == F16Compute::kBF16 ? "bf16" : "f32"},
+      {"passes left out", list(compile.disabled_passes)},
+      {"gives", NameOf(plan.model.gives)},
+      {"KV cache", KvTypes::Of(plan.buckets.back()).ToString()},
+      {"context", number(plan.context())},
+      {"steps of tokens", absl::StrJoin(compile.buckets, ",")},
+      {"exchanges", ExchangesOf(plan)},
+      {"sequences", number(options.slots)},
+      {"pages", number(options.kv_pages)},
+      {"checkpoints", number(options.checkpoints)},
+      {"rows back", number(options.rewind_rows)},
+      {"program", HexOrUnknown(HashOfThisProgram())},
+  };
+}
+
 // That the plan is this rank's, and that all ranks run the same.
 absl::Status CheckRank(const Plan& plan, const EngineOptions& options,
                        const std::string& path) {
@@ -159,23 +204,8 @@ absl::Status CheckRank(const Plan& plan, const EngineOptions& options,
         "the plan is part ", shard.rank + 1, " of ", shard.ranks, ": ", path,
         ": run it as mpirun -n ", shard.ranks, " weft ..."));
   }
-  std::string identity = absl::StrCat(
-      plan.model.name.empty() ? plan.model.architecture : plan.model.name,
-      " of ", plan.model.file_bytes, " bytes");
-  if (plan.source) {
-    absl::StrAppend(&identity, " (", absl::Hex(plan.source->header_xxh3), ")");
-  }
-  absl::StrAppend(
-      &identity, " in ", shard.ranks, " parts, ", Name(plan.options.isa),
-      ", KV cache ", KvTypes::Of(plan.buckets.back()).ToString(), ", context ",
-      plan.context(), ", steps of ", absl::StrJoin(plan.options.buckets, ","),
-      " tokens, ", options.slots, " sequences, ", options.kv_pages, " pages, ",
-      options.checkpoints, " checkpoints, ", options.rewind_rows, " rows back");
-  for (const AdapterInfo& adapter : plan.model.adapters) {
-    absl::StrAppend(&identity, ", adapter ", adapter.rank);
-  }
-  WEFT_RETURN_IF_ERROR(
-      CheckSameOnAllRanks(options.communicator.get(), identity));
+  WEFT_RETURN_IF_ERROR(CheckSameOnAllRanks(options.communicator.get(),
+                                           RankFacts(plan, options)));
   if (shard.rank == want.rank && shard.ranks == want.ranks) {
     return absl::OkStatus();
   }

@@ -41,6 +41,42 @@ uint64_t TensorsChecksum(const GgufFile& model) {
   return checksum;
 }
 
+// Of what the parts of a plan are made from (Plan::parts_xxh3). Each rank makes
+// it of its own file when it starts, so not all is read, as TensorsChecksum
+// does: of a tensor up to 16 pieces of 4 KiB, evenly spread, or all of a small
+// one; models that were trained apart differ in each of them.
+uint64_t PartsChecksum(const GgufFile& model,
+                       const std::vector<AdapterChoice>& adapters) {
+  constexpr size_t kPieces = 16, kPiece = 4096;
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  const auto add = [&](const void* data, size_t bytes) {
+    XXH3_64bits_update(state, data, bytes);
+  };
+  const uint64_t header = HeaderChecksum(model);
+  add(&header, sizeof(header));
+  for (const GgufTensor& tensor : model.tensors()) {
+    const absl::Span<const uint8_t> data = tensor.data;
+    if (data.size() <= kPieces * kPiece) {
+      add(data.data(), data.size());
+      continue;
+    }
+    for (size_t i = 0; i < kPieces; ++i) {
+      add(data.data() + (data.size() - kPiece) / (kPieces - 1) * i, kPiece);
+    }
+  }
+  for (const AdapterChoice& choice : adapters) {
+    for (const LoraAdapter::Pair& pair : choice.adapter->pairs()) {
+      add(pair.tensor.data(), pair.tensor.size() + 1);
+      add(pair.a.data(), pair.a.size() * sizeof(float));
+      add(pair.b.data(), pair.b.size() * sizeof(float));
+    }
+  }
+  const uint64_t checksum = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  return checksum;
+}
+
 // The same metadata and, where the plan knows of them, the same weights, if
 // they are about to be read and laid out, which takes ten times as long.
 bool IsSame(const GgufFile& model, const ModelReference& reference,
@@ -272,6 +308,9 @@ absl::StatusOr<Plan> CompileModel(const GgufFile& file,
     plan.source = SourceOf(file, options, loaded_context);
   }
   if (!stop_after.empty()) return plan;
+  if (options.compile.shard.ranks > 1) {
+    plan.parts_xxh3 = PartsChecksum(file, options.graph.adapters);
+  }
   WEFT_RETURN_IF_ERROR(VerifyModelPlan(plan));
   return plan;
 }

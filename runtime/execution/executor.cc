@@ -509,6 +509,8 @@ absl::Status Executor::Truncate(int32_t slot, int64_t tokens) {
   }
   if (history_.Reaches(slot, tokens)) {
     RunUpdates(slot, history_.GoBack(slot, tokens));
+  } else {
+    history_.Forget(slot);
   }
   cache_->SetPosition(slot, tokens);
   return absl::OkStatus();

@@ -44,7 +44,7 @@ ExpertStream::ExpertStream(const Plan& plan, DirectFile file, std::string path)
 
 absl::StatusOr<std::unique_ptr<ExpertStream>> ExpertStream::Create(
     const Plan& plan, bool huge_pages) {
-  const MappedFile& mapped = *plan.files.front();
+  const MappedFile& mapped = *plan.streamed_file;
   WEFT_RETURN_IF_ERROR(CheckStreams(plan, mapped.path()));
   WEFT_ASSIGN_OR_RETURN(
       DirectFile file,

@@ -44,8 +44,9 @@ class ExpertStream {
     int64_t bytes = 0;   // read
   };
 
-  // Of plan.streamed (CheckStreams), with memory for its slots. Allocates
-  // nothing later, but for an error's message. `plan` must outlive it.
+  // Of plan.streamed and plan.streamed_file, with memory for its slots.
+  // Allocates nothing later, but for an error's message. `plan` must outlive
+  // it.
   static absl::StatusOr<std::unique_ptr<ExpertStream>> Create(const Plan& plan,
                                                               bool huge_pages);
   ~ExpertStream();

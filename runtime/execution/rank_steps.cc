@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status.h"
+#include "xxhash.h"
 
 namespace weft {
 namespace {
@@ -43,28 +46,121 @@ absl::Span<const T> Take(int64_t count, const uint8_t** from) {
   return absl::MakeConstSpan(begin, count);
 }
 
-constexpr int64_t kTextBytes = 1000;
+// Facts as one text, each name and value with a zero behind it.
+std::string TextOf(const std::vector<RankFact>& facts) {
+  std::string text;
+  for (const RankFact& fact : facts) {
+    for (const std::string* part : {&fact.name, &fact.value}) {
+      text.append(part->c_str());  // names in files may hold zeros
+      text.push_back('\0');
+    }
+  }
+  return text;
+}
+
+std::vector<RankFact> FactsOf(absl::string_view text) {
+  std::vector<RankFact> facts;
+  const auto next = [&] {
+    const size_t end = std::min(text.find('\0'), text.size());
+    std::string part(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return part;
+  };
+  while (!text.empty()) {
+    std::string name = next();
+    facts.push_back({std::move(name), next()});
+  }
+  return facts;
+}
+
+// For a line that a person reads.
+std::string Shown(const std::string& value) {
+  constexpr size_t kMost = 200;
+  if (value.empty()) return "unknown";
+  return value.size() <= kMost ? value
+                               : absl::StrCat(value.substr(0, kMost), "...");
+}
+
+std::string AllOf(const std::vector<RankFact>& facts) {
+  std::vector<std::string> parts;
+  for (const RankFact& fact : facts) {
+    parts.push_back(absl::StrCat(fact.name, " ", Shown(fact.value)));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// Names of what differs.
+std::vector<std::string> Differences(const std::vector<RankFact>& a,
+                                     const std::vector<RankFact>& b) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    if (i >= a.size() || i >= b.size() || a[i].name != b[i].name) {
+      names.push_back("what they compare");
+      return names;
+    }
+    if (a[i].value == b[i].value || a[i].value.empty() || b[i].value.empty()) {
+      continue;
+    }
+    names.push_back(a[i].name);
+  }
+  return names;
+}
+
+// More than any text of facts has.
+constexpr size_t kMostTextBytes = size_t{1} << 20;
 
 }  // namespace
 
 absl::Status CheckSameOnAllRanks(Communicator* communicator,
-                                 const std::string& text) {
+                                 const std::vector<RankFact>& facts) {
   const int ranks = communicator->ranks();
-  std::string own = text.substr(0, kTextBytes - 1);
-  own.resize(kTextBytes);
-  std::vector<uint8_t> all(ranks * kTextBytes);
-  const std::vector<int64_t> bytes(ranks, kTextBytes);
-  WEFT_RETURN_IF_ERROR(communicator->AllGather(own.data(), bytes, all.data()));
-  const auto text_of = [&](int rank) {
-    return absl::string_view(reinterpret_cast<const char*>(all.data()) +
-                             rank * kTextBytes);
+  std::string own = TextOf(facts);
+  // What is cut off counts in the hash.
+  struct Summary {
+    uint64_t hash = 0;
+    int64_t bytes = 0;
   };
+  Summary summary;
+  summary.hash = XXH3_64bits(own.data(), own.size());
+  own.resize(std::min(own.size(), kMostTextBytes));
+  summary.bytes = static_cast<int64_t>(own.size());
+  std::vector<Summary> summaries(ranks);
+  WEFT_RETURN_IF_ERROR(communicator->AllGather(
+      &summary, std::vector<int64_t>(ranks, sizeof(Summary)),
+      reinterpret_cast<uint8_t*>(summaries.data())));
+  std::vector<int64_t> bytes;
+  int64_t sum = 0;
+  bool same = true;
+  for (const Summary& of_rank : summaries) {
+    same = same && of_rank.hash == summaries[0].hash;
+    bytes.push_back(of_rank.bytes);
+    sum += of_rank.bytes;
+  }
+  if (same) return absl::OkStatus();
+  std::string all(sum, '\0');
+  WEFT_RETURN_IF_ERROR(communicator->AllGather(
+      own.data(), bytes, reinterpret_cast<uint8_t*>(all.data())));
+  std::vector<std::vector<RankFact>> of_ranks;
+  absl::string_view left = all;
+  for (const int64_t size : bytes) {
+    of_ranks.push_back(FactsOf(left.substr(0, size)));
+    left.remove_prefix(size);
+  }
   for (int rank = 1; rank < ranks; ++rank) {
-    if (text_of(rank) == text_of(0)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ranks 0 and ", rank, " do not run the same model alike: ", text_of(0),
-        "; and ", text_of(rank),
-        ": give all ranks the same command and the parts of one compilation"));
+    // Of any two: one that does not know something agrees with all in it.
+    for (int other = 0; other < rank; ++other) {
+      std::vector<std::string> differ =
+          Differences(of_ranks[other], of_ranks[rank]);
+      if (differ.empty()) continue;
+      return absl::FailedPreconditionError(
+          absl::StrCat("ranks ", other, " and ", rank,
+                       " do not run the same model alike: they differ in ",
+                       absl::StrJoin(differ, ", "), ": rank ", other, " has ",
+                       AllOf(of_ranks[other]), "; rank ", rank, " has ",
+                       AllOf(of_ranks[rank]),
+                       ": give all ranks the same command and the parts of one "
+                       "compilation"));
+    }
   }
   return absl::OkStatus();
 }
@@ -122,6 +218,8 @@ absl::Status FollowSteps(Communicator* communicator, Executor* executor,
                                                    bytes - kFirstBytes));
     }
     if (head.end != 0) return absl::OkStatus();
+    // Rank 0 asks of its own only.
+    WEFT_RETURN_IF_ERROR(plan.CheckFiles());
     const uint8_t* from = message.data() + sizeof(Head);
     for (const CacheChange& change : Take<CacheChange>(head.changes, &from)) {
       if (change.kind == CacheChange::kMark) {

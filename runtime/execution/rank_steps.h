@@ -17,10 +17,17 @@
 
 namespace weft {
 
-// An error, told to all ranks, unless they have the same text: what all must
-// agree on. At most 1,000 bytes of it count.
+// Something that all ranks must agree on; without a value it is not known here,
+// and agrees with any.
+struct RankFact {
+  std::string name, value;
+};
+
+// An error, told to all ranks, unless their facts agree: what differs, and all
+// facts of two ranks. All must have the same names in the same order, or they
+// do not agree. The first that ranks say to each other.
 absl::Status CheckSameOnAllRanks(Communicator* communicator,
-                                 const std::string& text);
+                                 const std::vector<RankFact>& facts);
 
 // Of rank 0. Not thread-safe.
 class StepLeader : public CacheObserver {

@@ -57,6 +57,10 @@ void StateHistory::Mark(int32_t slot) {
   if (cache_ != nullptr) cache_->SetMark(slot, PositionOf(slot));
 }
 
+void StateHistory::Forget(int32_t slot) {
+  if (cache_ != nullptr) cache_->SetMark(slot, -1);
+}
+
 bool StateHistory::Reaches(int32_t slot, int64_t tokens) const {
   return cache_ != nullptr && cache_->mark(slot) >= 0 &&
          tokens >= cache_->mark(slot) && tokens <= cache_->position(slot);
@@ -72,8 +76,10 @@ void StateHistory::BeginStep(absl::Span<const int32_t> positions,
     const int64_t mark = cache_->mark(slot);
     if (mark < 0) continue;
     const int64_t at = positions[row] - mark;
-    if (positions[row] != PositionOf(slot) || at + end - row > rows_) {
-      cache_->SetMark(slot, -1);
+    // Rows before the mark are another text's, and there is no room for them.
+    if (positions[row] != PositionOf(slot) || at < 0 ||
+        at + end - row > rows_) {
+      Forget(slot);
       continue;
     }
     // A sequence that begins has no states to copy.
@@ -83,7 +89,7 @@ void StateHistory::BeginStep(absl::Span<const int32_t> positions,
 
 void StateHistory::EndStep(bool ran) {
   if (!ran) {
-    for (const Run& run : runs_) cache_->SetMark(run.slot, -1);
+    for (const Run& run : runs_) Forget(run.slot);
   }
   runs_.clear();
 }

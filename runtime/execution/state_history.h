@@ -37,6 +37,8 @@ class StateHistory {
                                              int32_t rows);
 
   void Mark(int32_t slot);
+  // Of a slot whose text begins anew: what was kept is of another one.
+  void Forget(int32_t slot);
 
   // Whether the slot's states can be those after `tokens` tokens again.
   bool Reaches(int32_t slot, int64_t tokens) const;

@@ -155,6 +155,7 @@ void Batcher::Step() {
   Admit();
   if (!encoder_) FindPages();
   ShareRows();
+  LeaveOneAlone();
   TakePages();
   const bool any =
       std::any_of(running_.begin(), running_.end(),
@@ -432,6 +433,20 @@ void Batcher::ShareRows() {
   }
 }
 
+// Where a step ended in an error, those that were in it run one by one, oldest
+// first, until it is known whose it is. What runs alone has the same bits.
+void Batcher::LeaveOneAlone() {
+  // One may still wait for what an older one computes, or for a mask.
+  const auto alone = std::find_if(
+      running_.begin(), running_.end(), [](const Sequence* sequence) {
+        return RunsAlone(*sequence) && sequence->rows > 0;
+      });
+  if (alone == running_.end()) return;
+  for (Sequence* sequence : running_) {
+    if (sequence != *alone) sequence->rows = 0;
+  }
+}
+
 void Batcher::TakePages() {
   size_t i = 0;
   while (i < running_.size()) {
@@ -478,6 +493,7 @@ void Batcher::GiveSlotBack(Sequence* sequence) {
 }
 
 absl::Status Batcher::RunRows() {
+  executed_ = false;
   ids_.clear();
   positions_.clear();
   slots_.clear();
@@ -502,6 +518,7 @@ absl::Status Batcher::RunRows() {
   const Batch batch = {ids_,         positions_,     slots_,
                        output_rows_, logits_.data(), adapter_scales_};
   WEFT_RETURN_IF_ERROR(executor_.Run(batch));
+  executed_ = true;
   if (options_.proposer != nullptr) {
     WEFT_RETURN_IF_ERROR(
         options_.proposer->Follow(batch, executor_.hidden_rows()));

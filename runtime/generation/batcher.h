@@ -146,6 +146,7 @@ class Batcher {
   absl::StatusOr<bool> LoadStates(Sequence* sequence, int64_t stored);
   void CountHit(Sequence* sequence, int64_t tokens);
   void ShareRows();
+  void LeaveOneAlone();
   bool WaitsForOlder(size_t index) const;
   void TakePages();
   void TakePagesFor(Sequence* sequence);
@@ -175,6 +176,7 @@ class Batcher {
 
   // `status` is that of RunRows.
   void TakeTokens(const absl::Status& status);
+  void TakeError(const absl::Status& status);
   void ChooseTokens();
   void ChooseToken(Sequence* sequence, int64_t row, ChooserScratch* scratch);
   void ReadPromptRow(size_t index);
@@ -246,6 +248,7 @@ class Batcher {
   StepCosts step_costs_;
   double guess_seconds_ = 0;  // of a guess, where they take time; an average
   std::vector<GuessOffer> offers_;  // of the step, as running_
+  bool executed_ = false;  // the step's rows, whatever came behind that
   // Of the step: whether it has guesses, and whose last one was right.
   bool guesses_ = false;
   std::vector<Sequence*> accepting_;

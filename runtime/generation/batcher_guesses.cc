@@ -160,6 +160,7 @@ double Batcher::Propose(Sequence* sequence, int64_t most) {
 // How many tokens may be tried behind the one that runs: as many as the text
 // may have, the context holds, and lie before the next checkpoint.
 int64_t Batcher::MostGuesses(const Sequence& sequence, int64_t most) const {
+  if (RunsAlone(sequence)) return 0;
   const Request& request = sequence.request->request;
   most = std::min(most, capacity_ - 1 - sequence.computed);
   if (request.max_tokens >= 0) {

@@ -111,9 +111,34 @@ void Batcher::TakeTokens(const absl::Status& status) {
     }
     return;
   }
+  if (!executed_) return TakeError(status);
   while (!running_.empty()) {
     Finish(running_.back(), FinishReason::kError, status);
   }
+}
+
+// The step's rows did not run to their end: a matrix of an expert could not be
+// read, say, that only some of them need. So each runs again by itself, without
+// guesses, and who meets the error then ends with it.
+void Batcher::TakeError(const absl::Status& status) {
+  const auto ran = [](const Sequence* sequence) { return sequence->rows > 0; };
+  const bool known =
+      !guesses_ && std::count_if(running_.begin(), running_.end(), ran) == 1;
+  for (size_t i = running_.size(); i-- > 0;) {
+    Sequence* const sequence = running_[i];
+    if (!ran(sequence)) continue;
+    if (known) {
+      Finish(sequence, FinishReason::kError, status);
+      continue;
+    }
+    sequence->alone_until =
+        std::max(sequence->alone_until, sequence->computed + sequence->rows);
+    Settle(sequence).IgnoreError();
+    // States by sequence are lost; what is in pages is written again.
+    if (cache_.has_slots()) GiveWay(sequence);
+  }
+  choosing_.clear();
+  guesses_ = false;
 }
 
 void Batcher::TakeVector(Sequence* sequence) {

@@ -49,6 +49,9 @@ struct Sequence {
   int64_t rows = 0;           // tokens that run in this step
   int64_t turn = 0;           // tokens that ran since it got its slot
   int64_t told_prompt = 0;    // tokens whose log-probabilities are known
+  // Until so many tokens are computed, it runs in steps of its own: one that it
+  // shared with others ended in an error, which may be theirs.
+  int64_t alone_until = 0;
 
   // The mask of the next token, where there is a constraint.
   MaskMaker::Job mask;
@@ -102,6 +105,10 @@ struct RequestState {
 inline bool Older(const Sequence& a, const Sequence& b) {
   return a.request->id != b.request->id ? a.request->id < b.request->id
                                         : a.choice < b.choice;
+}
+
+inline bool RunsAlone(const Sequence& sequence) {
+  return sequence.computed < sequence.alone_until;
 }
 
 // Tokens that are not computed yet.

@@ -72,14 +72,18 @@ void CopyFromFiles(Plan& plan) {
   }
 }
 
-// Keeps the files that a weight still lies in.
+// Keeps the files that a weight still lies in; apart, the one that experts are
+// streamed from.
 void ForgetUnusedFiles(Plan& plan) {
   std::set<const void*> used;
   for (const Graph* graph : plan.AllGraphs()) {
     for (ValueId id = 0; id < graph->value_count(); ++id) {
-      used.insert(graph->value(id).data.owner.get());
+      const Value& value = graph->value(id);
+      if (plan.Streams(value.name)) continue;
+      used.insert(value.data.owner.get());
     }
   }
+  if (!plan.streamed.empty()) plan.streamed_file = plan.files.front();
   plan.files.erase(std::remove_if(plan.files.begin(), plan.files.end(),
                                   [&](const auto& file) {
                                     return used.count(file.get()) == 0;

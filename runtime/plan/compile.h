@@ -30,9 +30,9 @@ void AddNextTokenBlock(Plan block, Plan* plan);
 
 // Makes the weights that are only described, into one block of memory that the
 // plan's graphs keep alive, and reads those that stay in the model file, or
-// with `copy` copies them, too: then plan.files is empty, but for what the
-// weights of plan.streamed lie in, which stay there. Idempotent. Errors:
-// no memory; the file was written to meanwhile.
+// with `copy` copies them, too: then plan.files is empty, and what the weights
+// of plan.streamed lie in, where they stay, is plan.streamed_file. Idempotent.
+// Errors: no memory; the file was written to meanwhile.
 absl::Status MakeWeights(Plan& plan, ThreadPool& threads,
                          bool huge_pages = false,
                          const Progress& progress = nullptr, bool copy = false);

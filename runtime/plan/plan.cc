@@ -130,7 +130,12 @@ std::vector<StateBytes> StatesOf(const Graph& graph) {
 
 absl::Status Plan::CheckFiles() const {
   for (const auto& file : files) {
-    WEFT_RETURN_IF_ERROR(file->CheckUnchanged());
+    absl::Status status = file->CheckUnchanged();
+    if (status.ok()) continue;
+    // Which does not go with experts that are streamed.
+    if (!streamed.empty()) return status;
+    return absl::FailedPreconditionError(
+        absl::StrCat(status.message(), ", or with --copy-model"));
   }
   return absl::OkStatus();
 }

@@ -159,10 +159,18 @@ struct Plan {
   // where it was made), or empty for the embedded model; tensors_xxh3 is 0
   // until SaveModelPlan.
   std::optional<ModelReference> source;
+  // Of what all parts of a plan for several ranks were made from: the model's
+  // header, samples of each of its tensors (model.cc), and all of its adapters.
+  // 0: not known.
+  uint64_t parts_xxh3 = 0;
 
   // What weights lie in, as long as any do. A file that somebody writes to
   // changes them: whoever takes a request asks CheckFiles first.
   std::vector<std::shared_ptr<const MappedFile>> files;
+  // What streamed weights lie in, once all others were made (MakeWeights). It
+  // is among `files` only if others lie in it, too: each expert is compared
+  // with its checksum when it is read, whatever happened to the file.
+  std::shared_ptr<const MappedFile> streamed_file;
   absl::Status CheckFiles() const;
 
   int64_t max_tokens() const { return buckets.back().bounds.tokens; }

@@ -255,6 +255,7 @@ PlanProto HeaderOf(const Plan& plan) {
   }
   header.set_nodes_before(plan.nodes_before);
   if (plan.source) WriteReference(*plan.source, header.mutable_source());
+  header.set_parts_xxh3(plan.parts_xxh3);
   return header;
 }
 
@@ -277,6 +278,7 @@ absl::StatusOr<PlanFile> ReadHeader(PlanProto header) {
     plan.passes.push_back(std::move(record));
   }
   plan.nodes_before = header.nodes_before();
+  plan.parts_xxh3 = header.parts_xxh3();
   if (header.has_source()) {
     WEFT_ASSIGN_OR_RETURN(ModelReference source,
                           ReadReference(header.source()));

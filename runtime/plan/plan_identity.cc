@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/text_format.h"
+#include "ops/attributes.h"
+#include "ops/ops.h"
 #include "runtime/plan/streamed_experts.h"
 #include "runtime/plan/weight_checksum.h"
 #include "xxhash.h"
@@ -15,8 +17,7 @@
 namespace weft {
 namespace {
 
-// 0 where the system does not say.
-uint64_t HashOfThisProgram() {
+uint64_t ReadHashOfThisProgram() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   XXH3_state_t* const state = XXH3_createState();
   XXH3_64bits_reset(state);
@@ -31,6 +32,31 @@ uint64_t HashOfThisProgram() {
 }
 
 }  // namespace
+
+uint64_t HashOfThisProgram() {
+  static const uint64_t hash = ReadHashOfThisProgram();
+  return hash;
+}
+
+std::string ExchangesOf(const Plan& plan) {
+  std::string all;
+  int64_t gathers = 0;
+  for (const Graph* graph : plan.AllGraphs()) {
+    gathers = 0;
+    absl::StrAppend(&all, graph->bounds.tokens, ":");
+    for (NodeId id : graph->order()) {
+      const Node& node = graph->node(id);
+      if (!node.Is(kAllGatherOp)) continue;
+      const auto gather = node.attributes.As<AllGatherAttributes>();
+      absl::StrAppend(&all, gather.units, " ", gather.parts, " ",
+                      gather.columns, " ",
+                      graph->value(node.outputs[0]).type.ToString(), ";");
+      ++gathers;
+    }
+  }
+  return absl::StrCat(gathers, " in a step (",
+                      absl::Hex(XXH3_64bits(all.data(), all.size())), ")");
+}
 
 std::string PlanIdentity(const Plan& plan) {
   std::string identity = absl::StrCat(HashOfThisProgram(), "\n");

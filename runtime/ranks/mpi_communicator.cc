@@ -149,8 +149,10 @@ class World : public Communicator {
   }
 
   void Abort(const absl::Status& why) override {
-    std::cerr << "weft: rank " << rank_ << " of " << ranks_ << ": "
-              << why.message() << std::endl;
+    // At once: lines of several ranks must not mix.
+    std::cerr << absl::StrCat("weft: rank ", rank_, " of ", ranks_, ": ",
+                              why.message(), "\n")
+              << std::flush;
     mpi_.abort(mpi_.world, 1);
   }
 

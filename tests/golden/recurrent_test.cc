@@ -332,6 +332,38 @@ TEST(Recurrent, StatesGoBackNoFurtherThanTheirMarkAndRows) {
   }
 }
 
+// What is kept behind a mark is of the text that was marked.
+TEST(Recurrent, ATextThatBeginsAnewHasNoMarkOfTheOneBefore) {
+  for (const Model& model : Models()) {
+    SCOPED_TRACE(model.name);
+    const Tokens tokens = model.data["long"]["tokens"].get<Tokens>();
+    const absl::Span<const int32_t> all = tokens;
+    const auto engine = Load(model.path(), WithRewind(6));
+    ASSERT_NE(engine, nullptr);
+    Executor& executor = engine->executor();
+    KvCache& cache = engine->cache();
+    Session plain(engine->plan(), &executor, &cache, 0);
+    ASSERT_TRUE(plain.Append(all.first(4)).ok());
+    Session session(engine->plan(), &executor, &cache, 1);
+    ASSERT_TRUE(session.Append(all.first(80)).ok());
+    session.Mark();
+    EXPECT_EQ(cache.mark(1), 80);
+    ASSERT_TRUE(session.Append(all.subspan(80, 2)).ok());
+    ASSERT_TRUE(session.Truncate(0).ok());
+    EXPECT_EQ(cache.mark(1), -1);
+    for (const int32_t token : all.first(4)) {
+      ASSERT_TRUE(session.Append(absl::MakeConstSpan(&token, 1)).ok());
+    }
+    EXPECT_TRUE(SameBits({plain.logits().begin(), plain.logits().end()},
+                         {session.logits().begin(), session.logits().end()}));
+    // Nor where only the mark was left behind.
+    ASSERT_TRUE(session.Truncate(0).ok());
+    cache.SetMark(1, 3);
+    ASSERT_TRUE(session.Append(all.first(2)).ok());
+    EXPECT_EQ(cache.mark(1), -1);
+  }
+}
+
 TEST(Recurrent, StepsThatDoNotFollowOnAreRefused) {
   const Model model = Models().front();
   const auto engine = Load(model.path());

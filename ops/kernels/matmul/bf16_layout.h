@@ -4,9 +4,8 @@
 //
 // which is oneDNN's layout BA16a64b2a, and one operand of vdpbf16ps per 16 rows
 // and pair. The depth is filled with zeros to a multiple of 32, the rows to one
-// of 64. F16 is rounded to bfloat16 (8 bits of significand) once, when packed:
-// rows that are read back, as an embedding that shares the table does, are the
-// rounded ones.
+// of 64. F16 is rounded to bfloat16 (8 bits of significand) once, when packed;
+// so an embedding shares a table of BF16 only (WeightLayout::keeps_exactly).
 //
 // The layout's name carries the version of oneDNN that the program was built
 // with, so that a plan of another version is refused: there is no layout of its

@@ -11,6 +11,8 @@
 #include "loaders/synthesize.h"
 #include "ops/kernels/kernel_table.h"
 #include "ops/kernels/matmul/onednn_tile.h"
+#include "ops/ops.h"
+#include "ops/weight_layout.h"
 #include "runtime/api/engine.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/golden/golden_data.h"
@@ -128,6 +130,36 @@ TEST(F16ComputeTest, Bf16OnTheGoldenModel) {
   if (!HasBf16() || !std::ifstream(path).good()) GTEST_SKIP();
   // 1.3e-5 when written.
   ExpectBf16IsOneFunctionOfTheTokens(path, 200, 4e-5);
+}
+
+// A table that is embedding and output: products may round it, rows of the
+// embedding are the file's own.
+TEST(F16ComputeTest, EmbeddingsAreNeverRounded) {
+  if (!HasBf16()) GTEST_SKIP();
+  for (const bool f16 : {true, false}) {
+    const auto engine = Load(SmallModel(f16 ? "F16" : "BF16", true), Bf16());
+    ASSERT_NE(engine, nullptr);
+    int embeds = 0, rounded = 0;
+    for (const Graph& graph : engine->plan().buckets) {
+      for (NodeId id : graph.order()) {
+        const Node& node = graph.node(id);
+        if (node.inputs.size() < 2) continue;
+        const ValueType& table = graph.value(node.inputs[1]).type;
+        const WeightLayout* layout = FindWeightLayout(table.layout);
+        if (layout == nullptr) continue;
+        if (!node.Is(kEmbedOp)) {
+          rounded += !layout->keeps_exactly(table.dtype);
+          continue;
+        }
+        ++embeds;
+        EXPECT_TRUE(layout->keeps_exactly(table.dtype)) << table.ToString();
+        // One table, where nothing of it is lost.
+        EXPECT_EQ(table.layout.empty(), f16) << table.ToString();
+      }
+    }
+    EXPECT_GT(embeds, 0);
+    EXPECT_EQ(rounded > 0, f16);
+  }
 }
 
 TEST(F16ComputeTest, DecodeTakesTheOwnKernelAndPrefillOneDnn) {

@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -103,6 +105,11 @@ class Damage {
   void Invert() {
     std::string other = bytes_;
     for (char& c : other) c = static_cast<char>(~c);
+    Write(other);
+  }
+  void InvertAt(int64_t offset) {
+    std::string other = bytes_;
+    other[offset] = static_cast<char>(~other[offset]);
     Write(other);
   }
   void Undo() { Write(bytes_); }
@@ -225,11 +232,79 @@ TEST(MemoryBudgetTest, AFileThatIsCutOffEndsTheCallAndNoMore) {
       });
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("file is cut off: " + path));
-  // Who asks now is told before anything runs.
+  // So is the next one that needs what is gone.
   EXPECT_THAT(std::string(engine->Evaluate(tokens, {0}, 8, kIgnore).message()),
-              HasSubstr("model file has changed: " + path));
+              HasSubstr("file is cut off: " + path));
   damage.Undo();
   EXPECT_EQ(Last(*engine, tokens), logits);
+}
+
+TEST(MemoryBudgetTest, TheSameBytesWrittenAgainChangeNothing) {
+  const std::string path = Compiled(Model());
+  const auto engine = Load(path, WithAFourth(path));
+  ASSERT_NE(engine, nullptr);
+  const std::vector<int32_t> tokens = RandomPrompt(1, 40);
+  const std::vector<float> logits = Last(*engine, tokens);
+  const timespec times[] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_TRUE(engine->CheckFiles().ok());
+  EXPECT_EQ(Last(*engine, tokens), logits);
+}
+
+// One token's experts cannot be read: who runs beside it goes on.
+TEST(MemoryBudgetTest, AnErrorEndsOnlyThoseThatMeetIt) {
+  const std::string path = Compiled(Model());
+  const auto whole = MakeScheduler(Load(path, TwoThreads()), {});
+  const auto request = [](int i) {
+    return MakeRequest({10 + 7 * i, 11 + 7 * i}, 3);
+  };
+  constexpr int kRequests = 24;
+  std::vector<absl::StatusOr<Completion>> want;
+  for (int i = 0; i < kRequests; ++i) {
+    want.push_back(Complete(*whole, request(i)));
+    ASSERT_TRUE(want.back().ok()) << want.back().status();
+  }
+  // A few bytes of one expert, with the file's times as they were.
+  const absl::StatusOr<Plan> plan = LoadPlan(path, TwoThreads().model);
+  ASSERT_TRUE(plan.ok());
+  const std::string weight = StreamableExperts(*plan)[1].weights[0].name;
+  const Graph& graph = plan->buckets.front();
+  const auto bytes = graph.value(graph.FindValue(weight)).data.bytes;
+  const int64_t offset =
+      bytes.data() - plan->files.front()->bytes().data() + 100;
+  EngineOptions options = WithAFourth(path);
+  options.slots = 4;
+  options.memory_budget += int64_t{64} << 20;
+  options.memory_budget = std::min(
+      options.memory_budget, Engine::PeakBytes(*plan, options) - (1 << 20));
+  SchedulerOptions plain;
+  plain.prefix_cache = false;
+  const auto scheduler = MakeScheduler(Load(path, options), plain);
+  ASSERT_NE(scheduler, nullptr);
+  Damage damage(path);
+  damage.InvertAt(offset);
+  std::vector<bool> meets;
+  for (int i = 0; i < kRequests; ++i) {
+    meets.push_back(!Complete(*scheduler, request(i)).ok());
+  }
+  EXPECT_GT(std::count(meets.begin(), meets.end(), true), 0);
+  EXPECT_GT(std::count(meets.begin(), meets.end(), false), 0);
+  std::vector<std::thread> askers;
+  std::vector<absl::StatusOr<Completion>> found(
+      kRequests, absl::StatusOr<Completion>(absl::UnknownError("")));
+  for (int i = 0; i < kRequests; ++i) {
+    askers.emplace_back(
+        [&, i] { found[i] = Complete(*scheduler, request(i)); });
+  }
+  for (std::thread& asker : askers) asker.join();
+  for (int i = 0; i < kRequests; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(found[i].ok(), !meets[i]) << found[i].status();
+    if (found[i].ok() && !meets[i]) {
+      ExpectSame(found[i]->choices[0], want[i]->choices[0]);
+    }
+  }
+  ExpectNoPagesUsed(*scheduler);
 }
 
 TEST(MemoryBudgetTest, OtherBytesAreFoundWhenTheyAreRead) {
