@@ -201,8 +201,8 @@ absl::StatusOr<CommandLine> TranslateFlags(
     }
   }
   if (!key_type.empty() || !value_type.empty()) {
-    if (key_type.empty()) key_type = kUsualType;
-    if (value_type.empty()) value_type = kUsualType;
+    if (key_type.empty()) key_type = std::string(kUsualType);
+    if (value_type.empty()) value_type = std::string(kUsualType);
     if (key_type != value_type) {
       return absl::InvalidArgumentError(absl::StrCat(
           "-ctk ", key_type, " -ctv ", value_type,

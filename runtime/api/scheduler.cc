@@ -329,7 +329,7 @@ void Scheduler::Impl::Loop() {
   }
 }
 
-absl::Status CheckKeepsPrompts(const Engine& engine, int64_t cache_bytes) {
+absl::Status CheckKeepsPrompts(Engine& engine, int64_t cache_bytes) {
   if (!engine.plan().model.generates()) {
     return absl::InvalidArgumentError(
         "prompts of this model cannot be kept in files: it writes no text");

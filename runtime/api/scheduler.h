@@ -56,7 +56,7 @@ namespace weft {
 // Whether prompts of this engine can be kept in files
 // (SchedulerOptions::cache_folder) of so many bytes together: an error that
 // says why not.
-absl::Status CheckKeepsPrompts(const Engine& engine, int64_t cache_bytes);
+absl::Status CheckKeepsPrompts(Engine& engine, int64_t cache_bytes);
 
 class Scheduler {
  public:
