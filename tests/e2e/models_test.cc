@@ -381,11 +381,17 @@ TEST_F(Models, AtRestGoFirst) {
     const json endless = {
         {"model", "ant"},     {"prompt", "a"},  {"max_tokens", 100000},
         {"ignore_eos", true}, {"stream", true}, {"context_overflow", "shift"}};
-    server.Client().Post("/v1/completions", {}, endless.dump(),
-                         "application/json", [&](const char*, size_t) {
-                           begun = true;
-                           return !enough;
-                         });
+    httplib::Client client = server.Client();
+    httplib::Request request;
+    request.method = "POST";
+    request.path = "/v1/completions";
+    request.headers = {{"Content-Type", "application/json"}};
+    request.body = endless.dump();
+    request.content_receiver = [&](const char*, size_t, uint64_t, uint64_t) {
+      begun = true;
+      return !enough;
+    };
+    client.send(request);
   });
   while (!begun) absl::SleepFor(absl::Milliseconds(5));
   EXPECT_EQ(Ask(server, "bee"), Saying("bee"));  // asked for later than ant
