@@ -79,22 +79,25 @@ bool IsInputGiven() {
          (S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode));
 }
 
-// Sets `flags.has_prompt` where standard input has one.
-absl::Status FindPrompt(Flags& flags) {
-  const auto empty = [](absl::string_view what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("run: ", what,
-                     " is empty: there is nothing to go on from: give a "
-                     "text, or -p \"\" for one that begins anywhere"));
-  };
+// Sets `flags.has_prompt` where standard input has one. Programs start others
+// with an empty one, which asks for nothing; an empty file was named.
+absl::Status FindPrompt(Flags& flags, const CommonFlags& common) {
   if (flags.has_file) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile(flags.file));
-    if (flags.prompt.empty()) return empty(flags.file);
+    if (flags.prompt.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run: ", flags.file,
+                       " is empty: there is nothing to go on from: give a "
+                       "text, or -p \"\" for one that begins anywhere"));
+    }
   } else if (!flags.has_prompt && flags.grammar_file != "-" &&
              flags.json_schema != "-" && IsInputGiven()) {
     WEFT_ASSIGN_OR_RETURN(flags.prompt, ReadTextFile("-"));
-    flags.has_prompt = true;
-    if (flags.prompt.empty()) return empty("standard input");
+    flags.has_prompt = !flags.prompt.empty();
+    if (!flags.has_prompt) {
+      PrintWarnings(common, {"run: standard input is empty: the prompt is that "
+                             "of the examples: give one with -p or -f"});
+    }
   }
   if (!flags.has_prompt && !flags.has_file) flags.prompt = kDefaultPrompt;
   return absl::OkStatus();
@@ -216,7 +219,7 @@ void PrintResult(const Flags& flags, const CommonFlags& common,
 absl::StatusOr<int> Run(Flags& flags, const CommonFlags& common) {
   WEFT_RETURN_IF_ERROR(flags.speculation.Check());
   WEFT_ASSIGN_OR_RETURN(Request request, MakeRequest(flags));
-  WEFT_RETURN_IF_ERROR(FindPrompt(flags));
+  WEFT_RETURN_IF_ERROR(FindPrompt(flags, common));
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                         LoadEngine(flags.model, flags.compile, common,
                                    [&](EngineOptions* options) {

@@ -46,12 +46,24 @@ absl::Span<const T> Take(int64_t count, const uint8_t** from) {
   return absl::MakeConstSpan(begin, count);
 }
 
+// The longest value that a line shows.
+constexpr size_t kMostShown = 200;
+
+// As ranks compare it: the beginning and a hash of what is too long to show.
+std::string Compared(const std::string& value) {
+  if (value.size() <= kMostShown) return value;
+  return absl::StrCat(
+      value.substr(0, kMostShown), "... (",
+      absl::Hex(XXH3_64bits(value.data(), value.size()), absl::kZeroPad16),
+      ")");
+}
+
 // Facts as one text, each name and value with a zero behind it.
 std::string TextOf(const std::vector<RankFact>& facts) {
   std::string text;
   for (const RankFact& fact : facts) {
-    for (const std::string* part : {&fact.name, &fact.value}) {
-      text.append(part->c_str());  // names in files may hold zeros
+    for (const std::string& part : {fact.name, Compared(fact.value)}) {
+      text.append(part.c_str());  // names in files may hold zeros
       text.push_back('\0');
     }
   }
@@ -73,18 +85,11 @@ std::vector<RankFact> FactsOf(absl::string_view text) {
   return facts;
 }
 
-// For a line that a person reads.
-std::string Shown(const std::string& value) {
-  constexpr size_t kMost = 200;
-  if (value.empty()) return "unknown";
-  return value.size() <= kMost ? value
-                               : absl::StrCat(value.substr(0, kMost), "...");
-}
-
 std::string AllOf(const std::vector<RankFact>& facts) {
   std::vector<std::string> parts;
   for (const RankFact& fact : facts) {
-    parts.push_back(absl::StrCat(fact.name, " ", Shown(fact.value)));
+    parts.push_back(absl::StrCat(fact.name, " ",
+                                 fact.value.empty() ? "unknown" : fact.value));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -106,23 +111,18 @@ std::vector<std::string> Differences(const std::vector<RankFact>& a,
   return names;
 }
 
-// More than any text of facts has.
-constexpr size_t kMostTextBytes = size_t{1} << 20;
-
 }  // namespace
 
 absl::Status CheckSameOnAllRanks(Communicator* communicator,
                                  const std::vector<RankFact>& facts) {
   const int ranks = communicator->ranks();
-  std::string own = TextOf(facts);
-  // What is cut off counts in the hash.
+  const std::string own = TextOf(facts);
   struct Summary {
     uint64_t hash = 0;
     int64_t bytes = 0;
   };
   Summary summary;
   summary.hash = XXH3_64bits(own.data(), own.size());
-  own.resize(std::min(own.size(), kMostTextBytes));
   summary.bytes = static_cast<int64_t>(own.size());
   std::vector<Summary> summaries(ranks);
   WEFT_RETURN_IF_ERROR(communicator->AllGather(

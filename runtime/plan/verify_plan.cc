@@ -401,8 +401,9 @@ absl::Status VerifyPlan(const Plan& plan, Isa machine) {
 }
 
 absl::Status VerifyModelPlan(const Plan& plan, Isa machine) {
-  WEFT_RETURN_IF_ERROR(VerifyPlan(plan, machine));
+  // Bounds first: what kernels need grows with them.
   WEFT_RETURN_IF_ERROR(CheckBuckets(plan));
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan, machine));
   WEFT_RETURN_IF_ERROR(CheckShared(plan));
   for (const AdapterInfo& adapter : plan.model.adapters) {
     if (!std::isfinite(adapter.scale)) {

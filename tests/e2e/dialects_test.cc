@@ -226,7 +226,9 @@ TEST(Dialects, ACallThatWasCutIsNotToBeMade) {
     const Said messages = dialects.Messages(stream);
     EXPECT_EQ(messages.finish, "max_tokens");
     ASSERT_EQ(messages.calls.size(), 1u);
-    if (!stream) EXPECT_EQ(messages.calls[0], "{}");
+    if (!stream) {
+      EXPECT_EQ(messages.calls[0], "{}");
+    }
     EXPECT_EQ(messages.text, "");
     const Said responses = dialects.Responses(stream);
     EXPECT_EQ(responses.finish, "incomplete");

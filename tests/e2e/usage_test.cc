@@ -110,15 +110,20 @@ TEST(Usage, ALargerContextIsAdvisedWhereThereIsOne) {
   }
 }
 
-TEST(Usage, AnEmptyInputIsAnError) {
+TEST(Usage, AnEmptyInputIsSaidAndAnEmptyFileIsAnError) {
   const std::string empty = TemporaryPath("empty.txt");
   WriteTextFile(empty, "");
   const std::string out = TemporaryPath("err.txt");
-  for (const std::string& input :
-       {"< " + empty, "-f - < " + empty, "-f " + empty}) {
+  const auto code_of = [&](const std::string& input) {
     const int code =
         std::system(("cli/weft run -n 1 " + input + " 2> " + out).c_str());
-    EXPECT_EQ(WEXITSTATUS(code), 1) << input;
+    return WEXITSTATUS(code);
+  };
+  EXPECT_EQ(code_of("< " + empty), 0);
+  EXPECT_NE(ReadFile(out).find("standard input is empty"), std::string::npos)
+      << ReadFile(out);
+  for (const std::string& input : {"-f - < " + empty, "-f " + empty}) {
+    EXPECT_EQ(code_of(input), 1) << input;
     EXPECT_NE(ReadFile(out).find(" is empty"), std::string::npos)
         << ReadFile(out);
   }

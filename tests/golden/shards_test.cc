@@ -180,7 +180,7 @@ TEST(RanksTogether, AreRefusedWhereTheyDiffer) {
   const std::string one = Noise(1), two = Noise(2);
   const EngineOptions plain;
   EXPECT_THAT(WhyNotTogether(one, plain, two, plain),
-              HasSubstr("they differ in weights and adapters: "));
+              HasSubstr("header, weights and adapters: rank 0 has "));
   EngineOptions bf16;
   bf16.model.compile.f16_compute = F16Compute::kBF16;
   EXPECT_THAT(WhyNotTogether(one, plain, one, bf16),

@@ -211,7 +211,7 @@ TEST(CheckPasses, WeightsThatAreNoNumbersAreNamed) {
                                             const Graph& seen) {
         if (pass.empty()) graph = seen;
       }).ok());
-  const std::string kBroken = "blk.1.ffn_norm.weight";
+  const std::string kBroken = "blk.1.ffn_norm";
   const ValueId id = graph.FindValue(kBroken);
   ASSERT_NE(id, kNone);
   const auto bytes =
