@@ -100,8 +100,9 @@ TEST(Verify, RoundedWeightsOfBfloat16AreNoFault) {
   WeftOut({"verify", model, "--f16-compute", "bf16", "--tokens", "5"});
 }
 
-// The reference agrees with the kernels, so nothing of weft is at fault.
-TEST(Verify, ANodeThatGivesNanIsNamed) {
+// The reference agrees with the kernels, so nothing of weft is at fault, but
+// the file is.
+TEST(Verify, WeightsThatAreNoNumbersAreNamed) {
   const std::string model = SyntheticModel("nan", "1e-5");
   const std::string sound = WeftOut({"verify", model, "--tokens", "2"});
   EXPECT_EQ(sound.find("NaN"), std::string::npos) << sound;
@@ -109,9 +110,11 @@ TEST(Verify, ANodeThatGivesNanIsNamed) {
   // The last weights of the file.
   for (size_t i = 0; i < 64; ++i) bytes[bytes.size() - 1 - i] = '\x7f';
   WriteTextFile(model, bytes);
-  const std::string broken = WeftOut({"verify", model, "--tokens", "2"});
-  EXPECT_NE(broken.find("gives NaN, as its reference does"), std::string::npos)
-      << broken;
+  const RunResult broken = Weft({"verify", model, "--tokens", "2"});
+  ExpectError(broken, 1);
+  EXPECT_NE(broken.err.find("weights are no numbers: output: row 511"),
+            std::string::npos)
+      << broken.err;
 }
 
 TEST(Verify, TellsTheTokensThatWereRun) {
