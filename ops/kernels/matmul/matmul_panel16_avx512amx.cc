@@ -23,11 +23,10 @@
 
 #if defined(__x86_64__)
 
+#include "ops/kernels/matmul/ordered512.h"
 #include "ops/kernels/matmul/panel_driver.h"
 #include "ops/kernels/matmul/quantized_isa.h"
 #include "ops/kernels/matmul/tile_fields.h"
-
-#define WEFT_UNROLL _Pragma("GCC unroll 16")
 
 namespace weft {
 namespace {
@@ -90,33 +89,6 @@ WEFT_INLINE void MultiplyTiles() {
   __asm__ volatile("tdpbssd %%tmm%c2,%%tmm%c1,%%tmm%c0"
                    :
                    : "i"(sums), "i"(x), "i"(weights));
-}
-
-// In the order written, as in vnni512.h.
-WEFT_INLINE __m512 BroadcastFloat(const float* p) {
-  __m512 y;
-  __asm__ volatile("vbroadcastss %1,%0" : "=v"(y) : "m"(*p));
-  return y;
-}
-WEFT_INLINE __m512 ConvertOrdered(const int32_t* p) {
-  __m512 y;
-  __asm__ volatile("vcvtdq2ps %1,%0"
-                   : "=v"(y)
-                   : "m"(*reinterpret_cast<const __m512i*>(p)));
-  return y;
-}
-WEFT_INLINE __m512 MultiplyOrdered(__m512 a, __m512 b) {
-  __m512 y;
-  __asm__ volatile("vmulps %2,%1,%0" : "=v"(y) : "v"(a), "v"(b));
-  return y;
-}
-WEFT_INLINE void FmaOrdered(__m512& sum, __m512 a, __m512 b) {
-  __asm__ volatile("vfmadd231ps %2,%1,%0" : "+v"(sum) : "v"(a), "v"(b));
-}
-WEFT_INLINE void FmaOrdered(__m512& sum, __m512 a, const float* b) {
-  __asm__ volatile("vfmadd231ps %2,%1,%0"
-                   : "+v"(sum)
-                   : "v"(a), "m"(*reinterpret_cast<const __m512*>(b)));
 }
 
 // The numbers of a block, 32 of each row.

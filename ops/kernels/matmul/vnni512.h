@@ -10,61 +10,24 @@
 // masks run beside the products. Its instructions are one-instruction `asm
 // volatile` in the order written, because the compiler's own order spills sums;
 // sums are local arrays, fully unrolled, in a function of their own, for the
-// same reason.
+// same reason (ordered512.h).
 //
 // Weights are unsigned with an offset: integer sums start at minus offset times
 // the sum of x, so the offset costs nothing.
 #pragma once
 
+#include "ops/kernels/matmul/ordered512.h"
 #include "ops/kernels/matmul/panel_driver.h"
 #include "ops/kernels/matmul/quantized_isa.h"
 #include "ops/kernels/matmul/tile_fields.h"
 
-#define WEFT_UNROLL _Pragma("GCC unroll 16")
-
 namespace weft {
 namespace {
 
-WEFT_INLINE __m512i Broadcast32(const void* p) {
-  __m512i y;
-  __asm__ volatile("vpbroadcastd %1,%0"
-                   : "=v"(y)
-                   : "m"(*static_cast<const int32_t*>(p)));
-  return y;
-}
-WEFT_INLINE __m512 BroadcastFloat(const float* p) {
-  return _mm512_castsi512_ps(Broadcast32(p));
-}
-WEFT_INLINE __m512i LoadOrdered(const void* p) {
-  __m512i y;
-  __asm__ volatile("vmovdqu64 %1,%0"
-                   : "=v"(y)
-                   : "m"(*static_cast<const __m512i_u*>(p)));
-  return y;
-}
 // sum += products of 4 unsigned by 4 signed bytes, per lane.
 WEFT_INLINE void DotProduct(__m512i& sum, __m512i w, __m512i x) {
   __asm__ volatile("vpdpbusd %2,%1,%0" : "+v"(sum) : "v"(w), "v"(x));
 }
-WEFT_INLINE __m512 ConvertOrdered(__m512i a) {
-  __m512 y;
-  __asm__ volatile("vcvtdq2ps %1,%0" : "=v"(y) : "v"(a));
-  return y;
-}
-WEFT_INLINE __m512 MultiplyOrdered(__m512 a, __m512 b) {
-  __m512 y;
-  __asm__ volatile("vmulps %2,%1,%0" : "=v"(y) : "v"(a), "v"(b));
-  return y;
-}
-WEFT_INLINE void FmaOrdered(__m512& sum, __m512 a, __m512 b) {
-  __asm__ volatile("vfmadd231ps %2,%1,%0" : "+v"(sum) : "v"(a), "v"(b));
-}
-WEFT_INLINE void FmaOrdered(__m512& sum, __m512 a, const float* b) {
-  __asm__ volatile("vfmadd231ps %2,%1,%0"
-                   : "+v"(sum)
-                   : "v"(a), "m"(*reinterpret_cast<const __m512*>(b)));
-}
-
 constexpr int Log2(int x) { return x <= 1 ? 0 : 1 + Log2(x / 2); }
 
 // The order of a half's groups in which those that share bytes follow each
