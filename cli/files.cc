@@ -14,43 +14,55 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands before the number of a part, "x-" of "x-00002-of-00003.gguf", and
-// behind it; empty where the name is of no part.
-struct PartName {
-  std::string before, behind;
-};
-
-PartName PartNameOf(const std::string& name) {
-  const size_t of = name.rfind("-of-");
-  if (of == std::string::npos || !absl::EndsWith(name, ".gguf")) return {};
-  size_t digits = 0;
-  while (digits < of && absl::ascii_isdigit(name[of - 1 - digits])) ++digits;
-  if (digits == 0) return {};
-  return {name.substr(0, of - digits), name.substr(of)};
-}
-
 // The files that are read where this path is given.
 std::vector<fs::path> FilesOf(const fs::path& input) {
-  std::vector<fs::path> files = {input};
   std::error_code error;
-  const bool is_folder = fs::is_directory(input, error);
-  const PartName part = PartNameOf(input.filename().string());
-  if (!is_folder && part.behind.empty()) return files;
-  const fs::path folder = is_folder ? input : input.parent_path();
-  for (const auto& entry :
-       fs::directory_iterator(folder.empty() ? fs::path(".") : folder, error)) {
-    const std::string name = entry.path().filename().string();
-    // Of a published model's folder no model file is read.
-    if (is_folder ? entry.path().extension() != ".gguf"
-                  : absl::StartsWith(name, part.before) &&
-                        absl::EndsWith(name, part.behind)) {
-      files.push_back(entry.path());
-    }
+  if (!fs::is_directory(input, error)) return PartsOf(input);
+  std::vector<fs::path> files;
+  // Of a published model's folder no model file is read.
+  for (const auto& entry : fs::directory_iterator(input, error)) {
+    if (entry.path().extension() != ".gguf") files.push_back(entry.path());
   }
   return files;
 }
 
 }  // namespace
+
+size_t SplitMark(const std::string& stem, std::string* part) {
+  constexpr size_t kDigits = 5, kMark = 2 * kDigits + 5;
+  if (stem.size() <= kMark) return stem.size();
+  const size_t begin = stem.size() - kMark;
+  const std::string mark = stem.substr(begin);
+  for (size_t i = 0; i < kMark; ++i) {
+    const char want = "-00000-of-00000"[i];
+    if (want == '0' ? !absl::ascii_isdigit(mark[i]) : mark[i] != want) {
+      return stem.size();
+    }
+  }
+  *part = mark.substr(1, kDigits);
+  return begin;
+}
+
+std::vector<fs::path> PartsOf(const fs::path& file) {
+  std::string part;
+  const std::string stem = file.stem().string();
+  const size_t mark = SplitMark(stem, &part);
+  if (part.empty()) return {file};
+  std::vector<fs::path> parts;
+  std::error_code error;
+  const fs::path folder = file.parent_path();
+  for (const auto& entry :
+       fs::directory_iterator(folder.empty() ? fs::path(".") : folder, error)) {
+    const std::string name = entry.path().stem().string();
+    std::string other;
+    if (entry.path().extension() == file.extension() &&
+        SplitMark(name, &other) == mark && !other.empty() &&
+        name.compare(0, mark, stem, 0, mark) == 0) {
+      parts.push_back(entry.path());
+    }
+  }
+  return parts;
+}
 
 absl::Status CheckOverwritesNoInput(absl::string_view command,
                                     const std::string& output,

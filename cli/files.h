@@ -1,6 +1,7 @@
 // What commands ask of the files that they read and write.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,13 @@
 #include "cli/command.h"
 
 namespace weft {
+
+// Where `-00001-of-00003` begins at the end of a name without its ending; its
+// size: nowhere. `part`: the first number, as it is written.
+size_t SplitMark(const std::string& stem, std::string* part);
+
+// The file, or all that lie beside it as parts of the same split model.
+std::vector<std::filesystem::path> PartsOf(const std::filesystem::path& file);
 
 // A usage error if what a command would write is one of the files that it
 // reads, by whatever path: one of `inputs`, a further part of a model that is

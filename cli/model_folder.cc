@@ -12,27 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/converted_folder.h"
+#include "cli/files.h"
 #include "loaders/convert/convert.h"
 
 namespace weft {
 namespace {
-
-// Where `-00001-of-00003` begins at the end of a name; its size: nowhere.
-// `part`: the first number.
-size_t SplitMark(const std::string& stem, std::string* part) {
-  constexpr size_t kDigits = 5, kMark = 2 * kDigits + 5;
-  if (stem.size() <= kMark) return stem.size();
-  const size_t begin = stem.size() - kMark;
-  const std::string mark = stem.substr(begin);
-  for (size_t i = 0; i < kMark; ++i) {
-    const char want = "-00000-of-00000"[i];
-    if (want == '0' ? !absl::ascii_isdigit(mark[i]) : mark[i] != want) {
-      return stem.size();
-    }
-  }
-  *part = mark.substr(1, kDigits);
-  return begin;
-}
 
 // Of a published model's files.
 int64_t WeightBytes(const std::filesystem::path& folder) {
@@ -136,31 +120,18 @@ std::string FilesIdentity(const ModelSet::Source& source) {
   namespace fs = std::filesystem;
   std::error_code error;
   std::vector<fs::path> files;
-  const fs::path path = source.path;
-  const bool published = fs::is_directory(path, error);
-  std::string part;
-  const std::string stem = path.stem().string();
-  const size_t mark = SplitMark(stem, &part);
-  if (!published && part.empty()) {
-    files.push_back(path);
+  if (!fs::is_directory(source.path, error)) {
+    files = PartsOf(source.path);
   } else {
-    fs::recursive_directory_iterator it(published ? path : path.parent_path(),
-                                        error);
+    fs::recursive_directory_iterator it(source.path, error);
     for (const fs::recursive_directory_iterator end; !error && it != end;
          it.increment(error)) {
       // Of pooling; there is nothing further down.
-      if (!published || it.depth() > 0) it.disable_recursion_pending();
-      const std::string name = it->path().stem().string();
-      std::string other;
-      if (published ? IsPublishedFile(it->path())
-                    : it->path().extension() == path.extension() &&
-                          SplitMark(name, &other) == mark &&
-                          name.compare(0, mark, stem, 0, mark) == 0) {
-        files.push_back(it->path());
-      }
+      if (it.depth() > 0) it.disable_recursion_pending();
+      if (IsPublishedFile(it->path())) files.push_back(it->path());
     }
-    std::sort(files.begin(), files.end());
   }
+  std::sort(files.begin(), files.end());
   std::string identity;
   for (const fs::path& file : files) {
     struct stat info;
