@@ -1,6 +1,5 @@
 #include "cli/input_observer.h"
 
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -189,7 +188,7 @@ void InputObserver::Look(const Graph& graph, NodeId id, const KernelCall& call,
     if (graph.value(value).type.dtype != DType::kF32) continue;
     const Operand& rows = of_result ? call.outputs[0] : call.inputs[0];
     InputSquares& squares = matrix_.tensors[point.tensor];
-    seen_[point.tensor] = true;
+    seen_.insert(point.tensor);
     if (!of_result && IsExpertMatmul(node)) {
       AddExperts(ExpertPartsOf(graph, node), call, point.columns, &squares);
       continue;

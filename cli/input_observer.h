@@ -17,6 +17,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,7 @@ class InputObserver : public NodeObserver {
 
   const InputPoints points_;
   ImportanceMatrix& matrix_;
-  std::map<std::string, bool> seen_;  // tensors
+  std::set<std::string> seen_;  // tensors
 };
 
 }  // namespace weft
